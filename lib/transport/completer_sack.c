@@ -205,7 +205,8 @@ static uint32_t probe_run(struct loss *loss, uint32_t lacks)
  * Choose the newest packet: whatever was lost before it, the answer shows it. If that has come, or
  * is a request that is answered by responses, choose the oldest packet, or responses that a READ's
  * segment still lacks, because nothing came behind them. If no answer comes to the newest packet,
- * choose both: the peer may have refused the oldest one, and says so only once.
+ * or it shows nothing, choose both: the peer may have refused the oldest one, and says so only
+ * once; or it has no room to keep packets, and the oldest one was lost again.
  */
 void told_probe(struct completer *completer)
 {
@@ -217,7 +218,7 @@ void told_probe(struct completer *completer)
 
 	if (!requester_wants_response(wqe) && scoreboard_at(loss->board, newest) != RANGE_CAME) {
 		loss_sack_probe(loss, newest, loss->top);
-		if (loss->recovery.retransmit_tries < 2)
+		if (loss->recovery.retransmit_tries < 2 && loss->recovery.probed < 2)
 			return;
 	}
 	wqe = completer_oldest(completer);

@@ -6,7 +6,7 @@ the machine."""
 import sys
 import unittest
 
-from experiments import (CLOS, ECN, FAT_TREE, GO_BACK_N, IRN, LATE, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean,
+from experiments import (CLOS, ECN, FAT_TREE, GO_BACK_N, IRN, LATE, LEAF_SPINE, LOSS_LINK, MANY, PAIR, PFC, ROCE, between, incast, mean,
                          poisson, run, share, stream, swift_queue_us)
 
 NET = ""
@@ -126,6 +126,15 @@ class Transport(unittest.TestCase):
             result = run(NET, *PAIR, *stream(4 << 20, 10), "--lose-every", 256, "--peer", peer)
             with self.subTest(peer=peer):
                 self.assertGreater(result["goodput_gbps"], 15)
+
+    def test_selective_acknowledgements_keep_most_of_the_goodput(self):
+        def goodput(ppm):
+            return run(NET, *LOSS_LINK, *stream(1 << 20, 60), "--loss-ppm", ppm, "--peer", "uroce")["goodput_gbps"]
+
+        lossless = goodput(0)
+        for ppm, part in ((10000, 0.9), (30000, 0.85), (100000, 0.6)):
+            with self.subTest(ppm=ppm):
+                self.assertGreater(goodput(ppm), part * lossless)
 
     def test_needs_no_lossless_network(self):
         """IRN's claim: a receiver that keeps packets and a window of the bandwidth-delay product do better without PFC than

@@ -16,6 +16,8 @@ ROCE = ("--window", "4096", "--peer", "drops", "--timeout", "12")
 GO_BACK_N = ("--window", "110", "--peer", "drops", "--timeout", "6")
 # Guo et al. (SIGCOMM 2016, 4.1): two hosts at one switch, one of 256 packets lost, messages of 4 MB.
 PAIR = ("--shape", "star", "--hosts", "2", "--gbps", "40", "--latency-ns", "500", "--buffer", "4000000")
+# Two hosts of 100 Gb/s with a round trip of 10 us, whose acknowledgement timers are short.
+LOSS_LINK = (*PAIR[:4], "--gbps", "100", "--latency-ns", "2500", "--buffer", "4000000", "--timeout", "8")
 # 128 hosts at eight leaves, which 16 spines connect without oversubscription.
 LEAF_SPINE = ("--shape", "leaf-spine", "--leaves", "8", "--spines", "16", "--leaf-hosts", "16", "--gbps", "100",
               "--latency-ns", "500", "--buffer", "300000", "--alpha", "100")

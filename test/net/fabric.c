@@ -27,32 +27,40 @@ void fabric_fini(struct fabric *fabric)
 	clock_fini(&fabric->clock);
 }
 
-struct frame *fabric_frame(struct fabric *fabric, const uint8_t *headers, uint16_t kept,
-			   uint32_t len)
+static void *must_malloc(size_t size)
+{
+	void *memory = malloc(size);
+
+	if (memory == NULL) {
+		perror("net: frame");
+		exit(1);
+	}
+	return memory;
+}
+
+struct frame *fabric_frame(struct fabric *fabric, const uint8_t *bytes, uint16_t kept, uint32_t len)
 {
 	struct frame *frame = STAILQ_FIRST(&fabric->free);
 
-	if (frame != NULL) {
+	if (frame != NULL)
 		STAILQ_REMOVE_HEAD(&fabric->free, link);
-	} else {
-		frame = malloc(sizeof(*frame));
-		if (frame == NULL) {
-			perror("net: frame");
-			exit(1);
-		}
-	}
+	else
+		frame = must_malloc(sizeof(*frame));
 	fabric->frames++;
 	frame->from = NULL;
 	frame->len = len;
 	frame->wire_bytes = (len < FRAME_MIN_BYTES ? FRAME_MIN_BYTES : len) + FRAME_EXTRA_BYTES;
 	frame->kept = kept;
-	memcpy(frame->bytes, headers, kept);
+	frame->bytes = kept <= FRAME_HEADERS_MAX ? frame->headers : must_malloc(kept);
+	memcpy(frame->bytes, bytes, kept);
 	return frame;
 }
 
 void fabric_frame_free(struct fabric *fabric, struct frame *frame)
 {
 	fabric->frames--;
+	if (frame->bytes != frame->headers)
+		free(frame->bytes);
 	STAILQ_INSERT_HEAD(&fabric->free, frame, link);
 }
 

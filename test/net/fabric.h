@@ -12,8 +12,9 @@
 /* Preamble, FCS and the gap between frames occupy the link too. */
 #define FRAME_EXTRA_BYTES 24
 #define FRAME_MIN_BYTES	  60
-/* Bytes of a frame that are kept: all headers of the transport. Payloads are zeros. */
-#define FRAME_KEPT_MAX 128
+/* The headers of most frames fit. Payloads are zeros, but for bitmaps of selective
+ * acknowledgements, and are not kept. */
+#define FRAME_HEADERS_MAX 128
 
 struct port;
 
@@ -24,8 +25,9 @@ struct frame {
 	uint32_t wire_bytes;	  /* bytes that it occupies on a link */
 	uint32_t flow_hash;	  /* of addresses and UDP ports; chooses among equal paths */
 	uint16_t to;		  /* number of the destination host */
-	uint16_t kept;
-	uint8_t bytes[FRAME_KEPT_MAX];
+	uint16_t kept;		  /* bytes of the frame that are kept; the others are zero */
+	uint8_t *bytes;		  /* `headers`, or allocated if more are kept */
+	uint8_t headers[FRAME_HEADERS_MAX];
 };
 
 STAILQ_HEAD(frame_queue, frame);
@@ -75,9 +77,9 @@ struct port {
 void fabric_init(struct fabric *fabric);
 void fabric_fini(struct fabric *fabric);
 
-/** Return a frame of `len` bytes. Its first `kept` bytes are `headers`; the others are zero, and
+/** Return a frame of `len` bytes. Its first `kept` bytes are `bytes`; the others are zero, and
  * are not stored. */
-struct frame *fabric_frame(struct fabric *fabric, const uint8_t *headers, uint16_t kept,
+struct frame *fabric_frame(struct fabric *fabric, const uint8_t *bytes, uint16_t kept,
 			   uint32_t len);
 void fabric_frame_free(struct fabric *fabric, struct frame *frame);
 

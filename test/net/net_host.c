@@ -20,6 +20,7 @@
 #include "raise_qp.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
+#include "wire/opcode.h"
 
 #define PORT_MTU_BYTES	9000
 #define CQE		4096
@@ -61,6 +62,14 @@ static uint16_t gid_host(const uint8_t gid[16])
 	return (uint16_t)(gid[14] << 8 | gid[15]);
 }
 
+/* Return how many bytes of a packet the fabric keeps. */
+static uint16_t bytes_kept(const struct packet_out *out, uint32_t len)
+{
+	const uint8_t opcode = out->frame[out->l4_off + sizeof(struct rte_udp_hdr)];
+
+	return opcode == OPCODE_SACK ? (uint16_t)len : out->hdr_len;
+}
+
 static int host_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct host *host = host_of(sink);
@@ -78,7 +87,8 @@ static int host_put(struct packet_sink *sink, struct packet_out *out)
 	ip = (struct rte_ipv4_hdr *)(out->frame + out->l3_off);
 	udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 	gid_from_ipv4((const uint8_t *)&ip->dst_addr, gid);
-	frame = fabric_frame(host->fabric, out->frame, out->hdr_len, (uint32_t)len);
+	frame = fabric_frame(host->fabric, out->frame, bytes_kept(out, (uint32_t)len),
+			     (uint32_t)len);
 	frame->to = gid_host(gid);
 	frame->flow_hash = hash_flow(host->number, frame->to, rte_be_to_cpu_16(udp->src_port));
 	port_send(&host->port, frame);
@@ -178,12 +188,11 @@ static void host_take(struct host *host, struct frame *frame)
 {
 	struct qp *qp = NULL;
 
-	/* The payload's bytes behind the headers are zeros already, but for the headers of an
-	 * earlier frame. */
-	memset(host->received + frame->kept, 0, FRAME_KEPT_MAX - frame->kept);
 	memcpy(host->received, frame->bytes, frame->kept);
 	device_receive(device_first(host->device), host->received, frame->len, FRAME_TRUSTED,
 		       host->fabric->clock.now_ns, &qp);
+	/* The other bytes of the next frame are zeros, too. */
+	memset(host->received, 0, frame->kept);
 	fabric_frame_free(host->fabric, frame);
 	if (qp != NULL) {
 		conn_schedule(qp_user(qp));

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from experiments import (ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean, poisson, run, share,
+from experiments import (ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, LOSS_LINK, MANY, PAIR, PFC, ROCE, between, incast, mean, poisson, run, share,
                          stream, swift_queue_us)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,7 +24,6 @@ SCHEMES = (("go-back-N, no window, PFC (RoCE as NICs have it)", (*ROCE, *PFC)),
 INCAST_SENDERS = (5, 10, 20, 30, 40, 50)
 INCAST_BYTES = 150000000
 LOSSES = (10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)  # of a million
-LOSS_LINK = (*PAIR[:4], "--gbps", "100", "--latency-ns", "2500", "--buffer", "4000000", "--timeout", "8")
 LOSS_PEERS = (("receiver drops (go-back-N)", "drops"), ("receiver keeps", "keeps"), ("uroce", "uroce"))
 ALGORITHMS = ("none", "dcqcn", "swift")
 # Ten long flows to one host: two of them until 20 ms, all from then on.

@@ -619,6 +619,25 @@ TEST(completer_timeout__asks_by_the_oldest_packet_too_if_the_newest_gets_no_answ
 	EXPECT_SENT(1, 3);
 }
 
+/* The responder has no room to keep packets, so its answers tell no order, and the oldest packet
+ * was lost again. */
+TEST(completer_timeout__asks_by_the_oldest_packet_too_if_the_answers_show_nothing)
+{
+	uint64_t now_ns;
+
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	send_write(1, 4);
+	tell(1, 0);
+	EXPECT_SENT(1);
+	now_ns = loss_deadline_ns(&rig.loss);
+	completer_timeout(&rig.completer, false, now_ns);
+	EXPECT_SENT(4);
+	tell_at(now_ns, ++serial, 1, 0);
+	assert_int_equal(send_all(), 0);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	EXPECT_SENT(1, 4);
+}
+
 /* Its answers have the capability bits, but it keeps nothing, and sends NAKs as others do. */
 TEST(completer_receive__a_peer_that_claims_to_tell_and_drops_gets_everything)
 {
