@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 /*
