@@ -2,7 +2,6 @@
 /* Queue pairs: modify, query, destroy, attach to multicast groups. */
 #include "device/mcast.h"
 #include "device/xrcd.h"
-#include "later.h"
 #include "qp/qp.h"
 #include "verbs_internal.h"
 
@@ -191,30 +190,14 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 }
 
 /*
- * Report that data arrives in order. The bytes of a packet are placed in order, the last one last
- * (place_strict), and so are packets. A program that sees the last byte of a message sees all
- * others.
+ * Promise nothing. Both capabilities are about each byte of a message or of a block, and the bytes
+ * of a packet are copied in any order: only its end comes last, and packets come in order
+ * (place_strict).
  */
-int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opcode op,
-			       uint32_t flags)
+int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opcode op __rte_unused,
+			       uint32_t flags __rte_unused)
 {
-	const bool wants_caps = flags & LATER_DATA_IN_ORDER_RETURN_CAPS;
-
-	if (flags & ~(LATER_DATA_IN_ORDER_RETURN_CAPS | LATER_DATA_IN_ORDER_DEVICE_ONLY))
-		return 0;
-	switch (op) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_RDMA_READ:
-		return wants_caps ? LATER_DATA_IN_ORDER_WHOLE_MSG |
-					    LATER_DATA_IN_ORDER_ALIGNED_128_BYTES
-				  : 1;
-	default:
-		return 0;
-	}
+	return 0;
 }
 
 /* Enhanced connection establishment negotiates a vendor's own options; we have none. */

@@ -14,14 +14,6 @@
 
 #define LATER_CALL(symbol) __asm__(#symbol)
 
-/* enum ibv_query_qp_data_in_order_flags */
-#define LATER_DATA_IN_ORDER_RETURN_CAPS (1u << 0)
-#define LATER_DATA_IN_ORDER_DEVICE_ONLY (1u << 1)
-
-/* enum ibv_query_qp_data_in_order_caps */
-#define LATER_DATA_IN_ORDER_WHOLE_MSG	      (1 << 0)
-#define LATER_DATA_IN_ORDER_ALIGNED_128_BYTES (1 << 1)
-
 /* enum ibv_mr_init_attr_mask */
 #define LATER_REG_MR_IOVA      (1u << 0)
 #define LATER_REG_MR_ADDR      (1u << 1)
