@@ -53,6 +53,7 @@ const char options_help[] =
 	"  --sack auto|yes|no tell peers that are uroce which packets came behind a lost one:\n"
 	"                     auto (default) once they have introduced themselves, yes from\n"
 	"                     the first packet on\n"
+	"  --eal OPTIONS      further options of DPDK's EAL, in one argument\n"
 	"  --file-prefix NAME DPDK's name for the process's files (default: rte)\n"
 	"  --secondary N      use queue N of --port, which belongs to the DPDK application\n"
 	"                     that runs with --file-prefix\n"
@@ -109,6 +110,7 @@ static const struct option long_options[] = {
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
 	{"stores", required_argument, NULL, CODE_OTHER_SETTING},
+	{"eal", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"secondary", required_argument, NULL, CODE_OTHER_SETTING},
 	{"view", required_argument, NULL, CODE_OTHER_SETTING},
@@ -214,6 +216,8 @@ static void options_make_way(const struct overview *overview, struct settings *s
 			      overview->has_port || attach, overview->has_ip);
 	if (attach)
 		settings->mtu = 0;
+	if (attach)
+		settings->eal[0] = '\0';
 	if (overview->has_socket || overview->local > 0)
 		settings->isolated[0] = '\0';
 	/* The private uroced has another path, which is known when its directory has been made. */

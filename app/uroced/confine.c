@@ -81,6 +81,9 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 		kept |= BIT(CAP_SYS_RESOURCE);
 	if ((settings->netdev[0] != '\0' && !settings->udp) || settings->kernel[0] != '\0')
 		kept |= NETWORK;
+	/* Devices of EAL's options, such as those that a bond uses, may be of any kind. */
+	if (settings->eal[0] != '\0')
+		kept |= NETWORK | HARDWARE | (physical ? BIT(CAP_SYS_ADMIN) : 0);
 	if (settings->port[0] == '\0' ||
 	    devargs_read(settings->port, &devargs, error, sizeof(error)) != 0)
 		return kept;

@@ -54,6 +54,7 @@ const char options_help[] =
 	"  --capture WHAT       packets that dpdk-dumpcap may capture: no (default), port,\n"
 	"                       or all (also those between programs, which then pass\n"
 	"                       through uroced)\n"
+	"  --eal OPTIONS        further options of DPDK's EAL, in one argument\n"
 	"  --file-prefix NAME   DPDK's name for the process's files "
 	"(default: " SETTINGS_DEFAULT_PREFIX ")\n"
 	"  --hand-over HOW      the path of packets between attached programs: direct\n"
@@ -107,6 +108,7 @@ static const struct option long_options[] = {
 	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},
 	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"capture", required_argument, NULL, CODE_OTHER_SETTING},
+	{"eal", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
 	{"uplink", required_argument, NULL, CODE_OTHER_SETTING},
@@ -125,9 +127,10 @@ static const char *const idle_settings[] = {"engines",	 "progress", "sack",   "s
 
 /* Settings that a running uroced cannot change. */
 static const char *const fixed_settings[] = {
-	"netdev",  "udp",	   "port",	   "impair",	  "kernel",	 "mtu",
-	"socket",  "socket-owner", "socket-group", "socket-mode", "isolated",	 "isolated-mode",
-	"metrics", "hand-over",	   "uplink",	   "capture",	  "file-prefix", "max-buffers",
+	"netdev",   "udp",	     "port",	     "impair",	     "kernel",
+	"mtu",	    "socket",	     "socket-owner", "socket-group", "socket-mode",
+	"isolated", "isolated-mode", "metrics",	     "hand-over",    "uplink",
+	"capture",  "file-prefix",   "max-buffers",  "eal",
 };
 
 /* Results of the first pass over the command line. */

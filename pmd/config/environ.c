@@ -32,6 +32,7 @@ static const struct variable {
 	{PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "TELEMETRY", "telemetry"},
+	{PREFIX "EAL", "eal"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},
 	{PREFIX "WITHOUT", "without"},
 	{PREFIX "SECONDARY", "secondary"},

@@ -222,6 +222,25 @@ static void get_without(const struct value *value, const void *member, struct te
 
 static const struct value_kind value_without = {set_without, get_without};
 
+/* EAL itself reads the options when it starts. */
+static int set_eal(const struct value *value, void *member, const char *text, struct text *why)
+{
+	size_t words = 0;
+
+	if (strlen(text) >= value->size)
+		return text_refuse(why, "%s: the options are longer than %zu characters",
+				   value->name, value->size - 1);
+	for (const char *word = text; *(word += strspn(word, " ")); word += strcspn(word, " "))
+		words++;
+	if (words == 0 || words > SETTINGS_EAL_WORDS_MAX)
+		return text_refuse(why, "%s: there are no options, or more than %d words",
+				   value->name, SETTINGS_EAL_WORDS_MAX);
+	/* Clear the whole member, because settings are compared as bytes. */
+	memset(member, 0, value->size);
+	memcpy(member, text, strlen(text));
+	return 0;
+}
+
 /* Set what a port does to packets. Only its form is kept: the port reads it again. */
 static int set_impair(const struct value *value, void *member, const char *text, struct text *why)
 {
@@ -238,6 +257,7 @@ static void get_as_word(const struct value *value, const void *member, struct te
 }
 
 static const struct value_kind value_impair = {set_impair, get_as_word};
+static const struct value_kind value_eal = {set_eal, get_as_word};
 
 /* Set a port. "impair,ARGS,next=PORT" is the port PORT, and sets `impair` to ARGS. */
 static int set_port(const struct value *value, void *member, const char *text, struct text *why)
@@ -340,6 +360,7 @@ static const struct value values[] = {
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("telemetry", yes_no, telemetry)},
 	{SETTING("sack", choice, sack), CHOICES(sack_names)},
+	{SETTING("eal", eal, eal)},
 	{SETTING("file-prefix", word, file_prefix), .fits = names_directory,
 	 .rule = "is not the name of a directory"},
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},
@@ -463,6 +484,9 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 		return text_refuse(&why,
 				   "secondary needs the name that the DPDK primary has for its "
 				   "port; set port");
+	if (settings->eal[0] != '\0' && !has_netdev && !has_port)
+		return text_refuse(&why, "eal is for a process with a port of its own; set it for "
+					 "uroced");
 	if (has_netdev && settings->ip_count > 0)
 		return text_refuse(
 			&why,

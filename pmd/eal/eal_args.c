@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* EAL's arguments, made by us and not by users. */
+/* EAL's arguments: those that a port needs, and then the user's. */
 #include "eal_args.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_lcore.h>
 
 #define MIB (UINT64_C(1) << 20)
@@ -98,9 +99,31 @@ static void args_add_memory(struct eal_args *args, size_t memory_bytes, enum eal
 	}
 }
 
+/* Return true if the user's options choose devices of buses. */
+static bool options_choose_devices(const char *options)
+{
+	static const char *const names[] = {"-a", "-b", "--allow", "--block"};
+
+	for (const char *word = options; *word; word += strcspn(word, " ")) {
+		word += strspn(word, " ");
+		for (size_t i = 0; i < RTE_DIM(names); i++) {
+			if (strncmp(word, names[i], strlen(names[i])) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Add the user's options last: of two equal options EAL uses the last one. */
+static void args_add_options(struct eal_args *args, const char *options)
+{
+	for (const char *word = options; *(word += strspn(word, " ")); word += strcspn(word, " "))
+		args_add(args, "%.*s", (int)strcspn(word, " "), word);
+}
+
 static void args_add_devices(struct eal_args *args, const struct runtime_config *config)
 {
-	bool pci = false;
+	bool pci = config->eal && options_choose_devices(config->eal);
 
 	for (size_t i = 0; i < config->device_count; i++) {
 		const struct devargs *device = &config->devices[i];
@@ -133,4 +156,6 @@ void eal_args_make(struct eal_args *args, const struct runtime_config *config, e
 		args_add(args, "--file-prefix");
 		args_add(args, "%s", config->file_prefix);
 	}
+	if (config->eal)
+		args_add_options(args, config->eal);
 }

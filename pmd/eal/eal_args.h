@@ -8,7 +8,7 @@
 #include "config/devargs.h"
 #include "eal/runtime.h"
 
-#define EAL_ARGS_MAX 32
+#define EAL_ARGS_MAX 64 /* SETTINGS_EAL_WORDS_MAX are the user's */
 
 struct eal_args {
 	char text[EAL_ARGS_MAX][DEVARGS_TEXT_MAX + DEVARGS_NAME_MAX];

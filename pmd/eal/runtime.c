@@ -150,6 +150,8 @@ static int runtime_join(const struct runtime_config *config)
 			  "of another one");
 		return -EALREADY;
 	}
+	if (config->eal)
+		log_warn("this program has started DPDK itself: --eal has no effect");
 	runtime_joined = true;
 	runtime_started = true;
 	runtime_pages = rte_eal_has_hugepages() ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN;

@@ -22,6 +22,7 @@ static int owning_start_runtime(const struct settings *settings, const struct li
 		.device_count = link->port.devargs.bus == DEVARGS_VDEV ? 0 : 1,
 		.memory_bytes = port_memory_bytes(&link->port),
 		.telemetry = settings->telemetry,
+		.eal = settings->eal[0] ? settings->eal : NULL,
 		.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
 
 	return runtime_start(&config);

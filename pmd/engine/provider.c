@@ -334,30 +334,31 @@ static int provider_get_link(void *arg)
 
 /*
  * Wait until a memif client is connected to its server, so that the program's first packets are not
- * lost; or until a NIC's link is up, because programs refuse a port that is down.
+ * lost; or until the link of a NIC or a bond is up, because programs refuse a port that is down.
  */
 static void provider_wait_for_peer(struct engine *engine)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	const uint64_t start_ns = clock_ns(&engine->clock);
 	const struct port *port = &engine->link->port;
-	const bool is_nic = port->devargs.bus == DEVARGS_PCI;
-	/* Programs ask for a NIC's link state, which is set after `connected`. */
-	const bool *there = is_nic ? &engine->device->link_up : &engine->tx.connected;
+	/* Programs ask for the link state, which is set after `connected`. */
+	const bool *there = port->link_comes ? &engine->device->link_up : &engine->tx.connected;
 
-	if (!port->link_needs_server && !is_nic)
+	if (!port->link_needs_server && !port->link_comes)
 		return;
 	while (!__atomic_load_n(there, __ATOMIC_ACQUIRE)) {
-		if (clock_ns(&engine->clock) - start_ns > (is_nic ? NIC_WAIT_NS : PEER_WAIT_NS)) {
-			log_warn(is_nic ? "port '%s' has no link yet: is its cable in, and its "
-					  "switch's port on?"
-					: "port '%s' has no peer yet: no packet gets through "
-					  "before its server has started",
+		if (clock_ns(&engine->clock) - start_ns >
+		    (port->link_comes ? NIC_WAIT_NS : PEER_WAIT_NS)) {
+			log_warn(port->link_comes
+					 ? "port '%s' has no link yet: is its cable in, and its "
+					   "switch's port on?"
+					 : "port '%s' has no peer yet: no packet gets through "
+					   "before its server has started",
 				 port->devargs.name);
 			return;
 		}
 		nanosleep(&pause, NULL);
-		if (is_nic && engine_try(engine)) {
+		if (port->link_comes && engine_try(engine)) {
 			engine_check_link(engine);
 			engine_release(engine);
 		}

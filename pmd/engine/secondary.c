@@ -81,6 +81,7 @@ int secondary_open_link(const struct settings *settings, struct link *link)
 	struct runtime_config config = {
 		.devices = &devargs,
 		.secondary = true,
+		.eal = settings->eal[0] ? settings->eal : NULL,
 		.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
 	int rc;
 

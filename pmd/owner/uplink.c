@@ -72,7 +72,7 @@ static void uplink_wait_for_link(const struct port *port)
 	const struct timespec pause = {.tv_nsec = LINK_PAUSE_NS};
 	int tries = LINK_TRIES;
 
-	if (port->devargs.bus != DEVARGS_PCI)
+	if (!port->link_comes)
 		return;
 	while (!port_connected(port) && tries-- > 0)
 		nanosleep(&pause, NULL);
@@ -118,12 +118,13 @@ int uplink_open(struct server *server, const struct serve_config *config)
 					 .memory_bytes = (size_t)arena_buffers(server) *
 							 BUFFER_OVERHEAD * server->ports,
 					 .telemetry = true,
+					 .eal = settings->eal[0] ? settings->eal : NULL,
 					 .shared = settings->capture != SETTINGS_CAPTURE_NO,
 					 .file_prefix = uplink_prefix(settings)};
 	int rc;
 
 	/* Ports without a network need nothing of EAL, whose start takes most of a second. */
-	server->arena.without_eal = uplink_all_local(config) && !runtime.shared;
+	server->arena.without_eal = uplink_all_local(config) && !runtime.shared && !runtime.eal;
 
 	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;

@@ -506,6 +506,8 @@ int ethdev_prepare(struct port *port)
 	if (devargs_is(&port->devargs, NULL_DRIVER))
 		rc = ethdev_prepare_null(dev);
 	dev->link_needs_peer = devargs_is(&port->devargs, VHOST_DRIVER);
+	port->link_comes =
+		port->devargs.bus == DEVARGS_PCI || devargs_is(&port->devargs, BOND_DRIVER);
 	/* All others count as hardware: virtio-user, for example, is a virtual device whose rings
 	 * hold buffers as a NIC's do. */
 	dev->is_hardware = true;

@@ -19,6 +19,7 @@ from programs.cm.connections import ConnectionsTest  # noqa: E402
 from programs.cm.rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from programs.cm.rsockets import run_rsockets  # noqa: E402
 from programs.hosts.beside import BesideTest  # noqa: E402
+from programs.hosts.bond import BondTest  # noqa: E402
 from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
 from programs.hosts.ethernet import EthernetTest  # noqa: E402
 from programs.hosts.guests import GuestsTest  # noqa: E402
@@ -106,6 +107,7 @@ def groups(options):
         plain("ethernet", EthernetTest),
         plain("beside", BesideTest),
         plain("udp", UdpTest),
+        plain("bond", BondTest),
         plain("vhost", VhostTest),
         plain("cancelled", CancelledTest),
         Group("local", lambda report, _: LocalTest(report, options.starts).run_all()),

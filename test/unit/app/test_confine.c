@@ -70,6 +70,20 @@ TEST(confine_capabilities__are_those_of_all_ports)
 	assert_int_equal(confine_capabilities(settings, 2, false), LOOK | BIT(CAP_SYS_RESOURCE));
 }
 
+/* The devices of EAL's options may be of any kind. */
+TEST(confine_capabilities__are_those_of_devices_of_eal)
+{
+	static struct settings settings;
+
+	settings_init(&settings);
+	settings.socket[0] = '\0';
+	snprintf(settings.port, sizeof(settings.port), "net_bonding0,slave=0000:00:04.0");
+	snprintf(settings.eal, sizeof(settings.eal), "-a 0000:00:04.0");
+	assert_int_equal(confine_capabilities(&settings, 1, false), LOOK | NETWORK | HARDWARE);
+	assert_int_equal(confine_capabilities(&settings, 1, true),
+			 LOOK | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
+}
+
 /* uroced removes its sockets at its end, also from a directory that is another user's. */
 TEST(confine_capabilities__remove_sockets)
 {

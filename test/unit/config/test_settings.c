@@ -270,6 +270,9 @@ TEST(settings_set__words)
 	assert_refused("kernel", "abcdefghijklmnop", "longer than 15");
 	assert_refused("kernel", "", "empty");
 	assert_refused("file-prefix", "../x", "not the name of a directory");
+	assert_refused("eal", " ", "no options");
+	assert_refused("eal", "a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a",
+		       "more than 32 words");
 }
 
 /* Settings are compared bytewise, so a shorter word must leave nothing of a longer one. */
@@ -285,6 +288,9 @@ TEST(settings_set__leaves_nothing_of_what_was_there)
 		set(&twice, names[i], "longer.than.that");
 		set(&twice, names[i], "e1");
 	}
+	set(&once, "eal", "-l 1");
+	set(&twice, "eal", "--lcores 0@(0,1)");
+	set(&twice, "eal", "-l 1");
 	set(&once, "without", "prefetch");
 	set(&twice, "without", "prefetch,buffer-cache");
 	set(&twice, "without", "prefetch");
@@ -331,17 +337,18 @@ TEST(settings_set__error_is_cut_to_size)
 TEST(settings_get__is_what_set_takes)
 {
 	static const char *const values[][2] = {
-		{"netdev", "veth0"},	 {"udp", "veth1"},
-		{"port", "net_null0"},	 {"ip", "10.0.0.1/24,fd00::1/64"},
-		{"hand-over", "owner"},	 {"uplink", "ring"},
-		{"secondary", "7"},	 {"name", "x"},
-		{"mtu", "1500"},	 {"progress", "inline"},
-		{"log-level", "error"},	 {"telemetry", "yes"},
-		{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
-		{"max-qp", "5"},	 {"capture", "all"},
-		{"max-memory", "4096"},	 {"max-buffers", "800"},
-		{"kernel", "eth0"},	 {"view", "preload"},
-		{"sack", "yes"},	 {"stores", "round"},
+		{"netdev", "veth0"},	  {"udp", "veth1"},
+		{"port", "net_null0"},	  {"ip", "10.0.0.1/24,fd00::1/64"},
+		{"hand-over", "owner"},	  {"uplink", "ring"},
+		{"secondary", "7"},	  {"name", "x"},
+		{"mtu", "1500"},	  {"progress", "inline"},
+		{"log-level", "error"},	  {"telemetry", "yes"},
+		{"file-prefix", "rdma"},  {"without", "batch-ack,prefetch"},
+		{"max-qp", "5"},	  {"capture", "all"},
+		{"max-memory", "4096"},	  {"max-buffers", "800"},
+		{"kernel", "eth0"},	  {"view", "preload"},
+		{"sack", "yes"},	  {"stores", "round"},
+		{"eal", "-a 1:2.0 -l 1"},
 	};
 	struct settings settings;
 	char value[1024];
@@ -453,6 +460,19 @@ TEST(settings_check__one_port_with_addresses)
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
 	set(&settings, "netdev", "veth0");
 	assert_unfit(&settings, "both");
+}
+
+TEST(settings_check__eal_is_for_who_has_a_port)
+{
+	struct settings settings;
+	char error[256];
+
+	settings_init(&settings);
+	set(&settings, "eal", "-l 1");
+	set(&settings, "socket", "/run/x.sock");
+	assert_unfit(&settings, "eal is for");
+	set(&settings, "netdev", "veth0");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
 }
 
 TEST(settings_check__a_udp_socket_needs_no_capture)

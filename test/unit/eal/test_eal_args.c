@@ -27,6 +27,7 @@ static int count(const char *arg, const char **next)
 
 static const char *prefix; /* with telemetry, or NULL */
 static bool shared;
+static const char *options;
 static size_t memory_bytes = (size_t)10 << 20;
 
 static void make(const char *port, enum eal_pages pages)
@@ -36,6 +37,7 @@ static void make(const char *port, enum eal_pages pages)
 					.memory_bytes = memory_bytes,
 					.telemetry = prefix != NULL,
 					.shared = shared,
+					.eal = options,
 					.file_prefix = prefix};
 
 	assert_int_equal(devargs_parse(port, &devargs), 0);
@@ -138,6 +140,26 @@ TEST(eal_args_make__ordinary_memory_has_room_for_what_is_wanted)
 	make("net_null0", EAL_PAGES_PLAIN);
 	assert_int_equal(count("-m", &next), 1);
 	assert_true(atoi(next) > 10);
+}
+
+TEST(eal_args_make__the_users_options_come_last)
+{
+	const char *next;
+
+	options = " --vdev net_null1  -m 64 ";
+	make("net_null0", EAL_PAGES_PLAIN);
+	assert_int_equal(count("-m", &next), 2);
+	assert_string_equal(next, "64");
+	assert_string_equal(args.argv[args.argc - 4], "--vdev");
+	assert_string_equal(args.argv[args.argc - 3], "net_null1");
+	assert_int_equal(count("--no-pci", &next), 1);
+	/* A bond's members may be hardware. */
+	options = "--vdev net_null1 --allow=0000:00:04.0";
+	make("net_bonding0", EAL_PAGES_PLAIN);
+	options = NULL;
+	assert_int_equal(count("--no-pci", &next), 0);
+	assert_int_equal(count("--iova-mode=va", &next), 0);
+	assert_int_equal(count("--allow=0000:00:04.0", &next), 1);
 }
 
 TEST(eal_args_add_lcore__may_run_where_the_caller_may)

@@ -13,6 +13,7 @@
 #define SETTINGS_IPS_MAX	  16
 #define SETTINGS_ROUTES_MAX	  16
 #define SETTINGS_PORTS_MAX	  16 /* of one uroced */
+#define SETTINGS_EAL_WORDS_MAX	  32
 #define SETTINGS_DEFAULT_FILE	  "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET	  "/run/uroce/uroced.sock"
 #define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
@@ -129,6 +130,7 @@ struct settings {
 	char file_prefix[32]; /* of DPDK's files, such as telemetry's socket; "": the default of
 				 uroced or DPDK */
 	enum settings_stores stores; /* uroce-run */
+	char eal[512];		     /* further options of EAL, separated by blanks, or "" */
 	char without[256]; /* optimisations that are switched off (base/tuning.h), or "" */
 };
 
@@ -140,9 +142,9 @@ void settings_init(struct settings *settings);
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "engines", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
  * "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel", "view",
- * "uplink", "gateway", "route"). The command line and the file both use it. "ip", "gateway" and
- * "route" may be set several times. "netdev" and "port" also take "impair,ARGS,next=PORT", which
- * sets "impair" too.
+ * "uplink", "gateway", "route", "eal"). The command line and the file both use it. "ip", "gateway"
+ * and "route" may be set several times. "netdev" and "port" also take "impair,ARGS,next=PORT",
+ * which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

@@ -17,6 +17,7 @@ struct runtime_config {
 	size_t memory_bytes; /* memory that will be needed */
 	bool telemetry; /* EAL's telemetry: a socket file until the process exits, and threads */
 	const char *file_prefix; /* of EAL's files; NULL: EAL's default */
+	const char *eal;	 /* further options, separated by blanks; NULL: none */
 	bool secondary;		 /* attach to the primary process with that prefix and its memory */
 	bool shared;		 /* other processes may attach as secondaries: memory is in files */
 };

@@ -5,6 +5,7 @@
 
 #define AF_PACKET_DRIVER   "net_af_packet"
 #define AF_XDP_DRIVER	   "net_af_xdp"
+#define BOND_DRIVER	   "net_bonding" /* its members are devices of EAL's options */
 #define LOCAL_DRIVER	   "local" /* no driver of DPDK: a port without a network (local_port.h) */
 #define MEMIF_DRIVER	   "net_memif" /* DPDK's name; the implementation is our own (memif_port.h) */
 #define NULL_DRIVER	   "net_null"

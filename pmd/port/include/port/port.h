@@ -206,6 +206,7 @@ struct port {
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
 	bool link_needs_server; /* no packet arrives before another program has made the link */
+	bool link_comes;	/* some time after the start, by itself: of a NIC, or of a bond */
 	bool opens_files;	/* the connection's thread opens a socket by its name */
 	bool through_kernel;	/* each packet costs a system call */
 	/* none of the operations that send and receive (rx_burst to push) has a point at which a
