@@ -153,9 +153,9 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 
 void qp_forget_completions(struct qp *qp)
 {
-	if (qp->init.send_cq != NULL)
-		cq_forget_qp(qp->init.send_cq, qp->init.qpn);
-	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->init.send_cq)
+	if (qp->completer.cq != NULL)
+		cq_forget_qp(qp->completer.cq, qp->init.qpn);
+	if (qp->init.recv_cq != NULL && qp->init.recv_cq != qp->completer.cq)
 		cq_forget_qp(qp->init.recv_cq, qp->init.qpn);
 }
 

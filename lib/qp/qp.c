@@ -164,6 +164,15 @@ void qp_reset(struct qp *qp)
 	}
 }
 
+void qp_count(struct qp *qp, const struct comp_cntrs *cntrs)
+{
+	qp->completer.cntrs = cntrs;
+	qp->completer.counts = true;
+	qp->receive.cntrs = cntrs;
+	if (!qp_is_datagram(qp))
+		qp->responder.counts = cntrs->of[COMP_CNTR_REMOTE_RDMA_WRITE] != NULL;
+}
+
 void qp_set_state(struct qp *qp, enum ibv_qp_state state)
 {
 	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
@@ -221,8 +230,8 @@ static void qp_count_users(const struct qp *qp, int step)
 {
 	const struct qp_made *init = &qp->init;
 
-	if (init->send_cq != NULL)
-		__atomic_fetch_add(&init->send_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
+	if (qp->completer.cq != NULL)
+		__atomic_fetch_add(&qp->completer.cq->users, (uint32_t)step, __ATOMIC_RELEASE);
 	if (init->recv_cq != NULL)
 		__atomic_fetch_add(&init->recv_cq->users, (uint32_t)step, __ATOMIC_RELEASE);
 	if (init->srq != NULL)
@@ -233,7 +242,6 @@ static void qp_keep(struct qp *qp, const struct qp_init *init)
 {
 	qp->kind = qp_kind(init->type, qp_cc(init));
 	qp->init = (struct qp_made){.pd = init->pd,
-				    .send_cq = init->send_cq,
 				    .recv_cq = init->recv_cq,
 				    .srq = init->srq,
 				    .home = init->home,
@@ -440,7 +448,7 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.sends = sq_prod(&qp->sq) - qp->sq.cons,
 		.receives = qp->rq == &qp->own_rq ? rq_waiting(&qp->own_rq) : 0,
 		.pd = init->pd ? init->pd->number : 0,
-		.send_cq = init->send_cq ? init->send_cq->number : 0,
+		.send_cq = qp->completer.cq ? qp->completer.cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 		.cc = qp->pacer.cc ? qp->pacer.cc->kind : CC_NONE,
 	};

@@ -15,10 +15,9 @@
 #include "transport/requester.h"
 #include "transport/responder.h"
 
-/* The part of qp_init that is used later. */
+/* The part of qp_init that is used later, and that no role keeps. */
 struct qp_made {
 	struct pd *pd;
-	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct srq *srq;
 	struct device_engine *home;

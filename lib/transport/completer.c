@@ -28,6 +28,32 @@ static const uint8_t completion_opcodes[] = {
 	[IBV_WR_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 };
 
+static __rte_noinline void pop_counted(struct completer *completer, const struct send_wqe *wqe,
+				       bool succeeded)
+{
+	const uint8_t opcode = completion_opcodes[wqe->opcode];
+	const uint32_t length = wqe->length;
+
+	sq_pop(completer->sq);
+	if (opcode == IBV_WC_SEND)
+		comp_cntr_add(completer->cntrs, COMP_CNTR_SEND, succeeded, length);
+	else if (opcode == IBV_WC_RDMA_WRITE)
+		comp_cntr_add(completer->cntrs, COMP_CNTR_RDMA_WRITE, succeeded, length);
+	else if (opcode == IBV_WC_RDMA_READ)
+		comp_cntr_add(completer->cntrs, COMP_CNTR_RDMA_READ, succeeded, length);
+}
+
+/* Free the slot of the oldest request, and then count it: a program that sees the new value may
+ * post into a queue that was full. */
+static __rte_always_inline void pop(struct completer *completer, const struct send_wqe *wqe,
+				    bool succeeded)
+{
+	if (likely(!completer->counts))
+		sq_pop(completer->sq);
+	else
+		pop_counted(completer, wqe, succeeded);
+}
+
 /*
  * Complete the oldest request. Free its slot before the completion becomes visible: as soon as the
  * program has polled it, on another CPU, it may post into a queue that was full.
@@ -42,7 +68,7 @@ static int completer_retire(struct completer *completer, const struct send_wqe *
 
 	if (status == IBV_WC_SUCCESS)
 		wc.byte_len = requester_wants_data(wqe) ? wqe->length : 0;
-	sq_pop(completer->sq);
+	pop(completer, wqe, status == IBV_WC_SUCCESS);
 	return cq_push(completer->cq, &wc, false);
 }
 
@@ -52,7 +78,7 @@ static __rte_always_inline enum fault done(struct completer *completer)
 	const struct send_wqe *wqe = sq_at(completer->sq, completer->sq->cons);
 
 	if (!(wqe->flags & IBV_SEND_SIGNALED)) {
-		sq_pop(completer->sq);
+		pop(completer, wqe, true);
 		return FAULT_NONE;
 	}
 	return completer_retire(completer, wqe, IBV_WC_SUCCESS) == 0 ? FAULT_NONE

@@ -67,6 +67,13 @@ enum mr_status receive_store(struct receive *receive, const struct pd *pd, const
 	return status;
 }
 
+static __rte_noinline int count_and_push(const struct comp_cntrs *cntrs, struct cq *cq,
+					 const struct ibv_wc *wc, bool solicited)
+{
+	comp_cntr_add(cntrs, COMP_CNTR_RECV, wc->status == IBV_WC_SUCCESS, wc->byte_len);
+	return cq_push(cq, wc, solicited);
+}
+
 int receive_complete(struct receive *receive, struct cq *cq, struct ibv_wc *wc,
 		     enum ibv_wc_status status, const struct packet *packet)
 {
@@ -89,5 +96,7 @@ int receive_complete(struct receive *receive, struct cq *cq, struct ibv_wc *wc,
 		}
 	}
 	receive->taken = false;
+	if (unlikely(receive->cntrs != NULL))
+		return count_and_push(receive->cntrs, cq, wc, solicited);
 	return cq_push(cq, wc, solicited);
 }

@@ -255,6 +255,9 @@ static __rte_always_inline void finish(struct responder *responder, const struct
 	if (flags & OPCODE_LAST) {
 		responder->message = MESSAGE_NONE;
 		responder->msn = (responder->msn + 1) & PSN_MASK;
+		if ((flags & OPCODE_IS_WRITE) && unlikely(responder->counts))
+			comp_cntr_add(responder->receive->cntrs, COMP_CNTR_REMOTE_RDMA_WRITE, true,
+				      responder->write_length);
 	} else {
 		responder->message = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 	}

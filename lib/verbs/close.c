@@ -11,10 +11,12 @@
 
 /* A thread domain has nothing except its memory, so it has no function here. */
 static void (*const ends[FACE_KINDS])(struct face_object *object) = {
-	[FACE_QP] = qp_end,   [FACE_MW] = mw_end,     [FACE_MR] = mr_end,
-	[FACE_SRQ] = srq_end, [FACE_CQ] = cq_end,     [FACE_CHANNEL] = channel_end,
-	[FACE_AH] = ah_end,   [FACE_XRCD] = xrcd_end, [FACE_PARENT] = parent_end,
-	[FACE_DM] = dm_end,   [FACE_PD] = pd_end,
+	[FACE_QP] = qp_end,	      [FACE_COMP_CNTR] = comp_cntr_end,
+	[FACE_MW] = mw_end,	      [FACE_MR] = mr_end,
+	[FACE_SRQ] = srq_end,	      [FACE_CQ] = cq_end,
+	[FACE_CHANNEL] = channel_end, [FACE_AH] = ah_end,
+	[FACE_XRCD] = xrcd_end,	      [FACE_PARENT] = parent_end,
+	[FACE_DM] = dm_end,	      [FACE_PD] = pd_end,
 };
 
 /* Disable posting and polling on a context, and keep its memory. face->lock. */

@@ -26,6 +26,7 @@
 
 struct cq;
 struct dm;
+struct face_qp_cntrs;
 struct mr;
 struct mw;
 struct pd;
@@ -44,6 +45,7 @@ LIST_HEAD(face_ex_cqs, face_cq);
  * those that it is made of. */
 enum face_kind {
 	FACE_QP,
+	FACE_COMP_CNTR,
 	FACE_MW,
 	FACE_MR,
 	FACE_SRQ,
@@ -279,7 +281,8 @@ struct face_qp {
 	struct pd *pd; /* referenced; the handle in ibv.pd may end before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
 	struct device *device;
-	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
+	uint32_t groups;	     /* multicast groups that it is attached to; engine's lock */
+	struct face_qp_cntrs *cntrs; /* NULL: none is attached; engine's lock */
 	bool blocks_own_mcast;
 	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	LIST_ENTRY(face_qp) ex_link;

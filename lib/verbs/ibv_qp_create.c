@@ -151,6 +151,7 @@ void qp_free(struct face_qp *qp)
 	struct face_context *context = face_context(qp->ibv.context);
 
 	qp_unlist(qp);
+	comp_cntr_detach(qp);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	parent_put(qp->parent);

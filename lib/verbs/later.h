@@ -39,6 +39,35 @@ struct later_mr_init_attr {
 	struct later_buf *buf;
 };
 
+struct later_comp_cntr_caps {
+	uint64_t max_value;
+	uint32_t max_counters;
+	uint32_t supported_qp_attach_ops; /* 1 << enum comp_cntr_op */
+};
+
+/* enum ibv_comp_cntr_type */
+enum later_comp_cntr_type {
+	LATER_COMP_CNTR_WRS,
+	LATER_COMP_CNTR_BYTES,
+};
+
+/* struct ibv_comp_cntr */
+struct later_comp_cntr {
+	struct ibv_context *context;
+	uint32_t handle;
+};
+
+struct later_comp_cntr_init_attr {
+	uint32_t comp_mask;
+	enum later_comp_cntr_type type;
+	uint32_t flags;
+};
+
+struct later_qp_attach_comp_cntr_attr {
+	uint32_t comp_mask;
+	uint32_t op_mask; /* 1 << enum comp_cntr_op */
+};
+
 /** Return a name of an opcode, or "unknown". MT-safe. */
 const char *later_wr_opcode_str(enum ibv_wr_opcode opcode) LATER_CALL(ibv_wr_opcode_str);
 
@@ -66,5 +95,37 @@ struct ibv_mr *later_reg_buf_mr(struct ibv_pd *pd, struct later_buf *buf, void *
 
 /** Fail with ENODATA: no buffer is a dma-buf. MT-safe. -1 with errno. */
 int later_export_buf_dmabuf_fd(struct later_buf *buf) LATER_CALL(ibv_export_buf_dmabuf_fd);
+
+/** Query what counters can do. MT-safe. 0 or an errno value, as all below;
+ * ibv_query_comp_cntr_caps(3). */
+int later_query_comp_cntr_caps(struct ibv_context *ibv, struct later_comp_cntr_caps *caps,
+			       size_t caps_bytes) LATER_CALL(_ibv_query_comp_cntr_caps);
+
+/** Create a completion counter. MT-safe. NULL with errno; ibv_create_comp_cntr(3). */
+struct later_comp_cntr *later_create_comp_cntr(struct ibv_context *ibv,
+					       struct later_comp_cntr_init_attr *attr)
+	LATER_CALL(ibv_create_comp_cntr);
+
+/** Destroy a counter that no queue pair uses. MT-safe. */
+int later_destroy_comp_cntr(struct later_comp_cntr *cntr) LATER_CALL(ibv_destroy_comp_cntr);
+
+/** Let a counter count operations of a queue pair, until that is destroyed. MT-safe;
+ * ibv_qp_attach_comp_cntr(3). */
+int later_qp_attach_comp_cntr(struct ibv_qp *qp, struct later_comp_cntr *cntr,
+			      struct later_qp_attach_comp_cntr_attr *attr)
+	LATER_CALL(ibv_qp_attach_comp_cntr);
+
+/** Set, increment and read the count of completions, or of errors. MT-safe. */
+int later_set_comp_cntr(struct later_comp_cntr *cntr, uint64_t value) LATER_CALL(ibv_set_comp_cntr);
+int later_set_err_comp_cntr(struct later_comp_cntr *cntr, uint64_t value)
+	LATER_CALL(ibv_set_err_comp_cntr);
+int later_inc_comp_cntr(struct later_comp_cntr *cntr, uint64_t amount)
+	LATER_CALL(ibv_inc_comp_cntr);
+int later_inc_err_comp_cntr(struct later_comp_cntr *cntr, uint64_t amount)
+	LATER_CALL(ibv_inc_err_comp_cntr);
+int later_read_comp_cntr(struct later_comp_cntr *cntr, uint64_t *value)
+	LATER_CALL(ibv_read_comp_cntr);
+int later_read_err_comp_cntr(struct later_comp_cntr *cntr, uint64_t *value)
+	LATER_CALL(ibv_read_err_comp_cntr);
 
 #endif

@@ -128,6 +128,7 @@ void close_contexts(struct face_context *root);
  * those may have ended before. These functions are in the files of the objects.
  */
 void qp_end(struct face_object *object);
+void comp_cntr_end(struct face_object *object);
 void mw_end(struct face_object *object);
 void mr_end(struct face_object *object);
 void srq_end(struct face_object *object);
@@ -323,6 +324,11 @@ int xrcd_close_op(struct ibv_xrcd *ibv);
 struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr);
 struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
 int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
+
+/* ibv_comp_cntr.c */
+
+/** Let the queue pair, which has ended, count no more. */
+void comp_cntr_detach(struct face_qp *qp);
 
 /* ibv_wr.c */
 

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "device/limits.h"
 #include "test.h"
 
 TEST(quota_take__keeps_what_device_query_tells)
@@ -22,6 +23,7 @@ TEST(quota_take__keeps_what_device_query_tells)
 			[DEVICE_QUOTA_MR] = attr.orig_attr.max_mr,
 			[DEVICE_QUOTA_MW] = attr.orig_attr.max_mw,
 			[DEVICE_QUOTA_SRQ] = attr.orig_attr.max_srq,
+			[DEVICE_QUOTA_COMP_CNTR] = DEVICE_MAX_COMP_CNTR,
 		};
 
 		for (int kind = 0; kind < DEVICE_QUOTA_KINDS; kind++) {

@@ -18,6 +18,7 @@
 #define DEVICE_MAX_RATE_KBPS  100000000 /* highest rate limit of a queue pair */
 #define DEVICE_MAX_CQ	      65536
 #define DEVICE_MAX_CQE	      4194303
+#define DEVICE_MAX_COMP_CNTR  65536
 /* Highest count of completions, and microseconds, by which an event is delayed. */
 #define DEVICE_MAX_CQ_MODERATION   65535
 #define DEVICE_MAX_MR		   (1 << 20)

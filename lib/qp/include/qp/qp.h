@@ -21,6 +21,7 @@
 #include "transport/sink.h"
 #include "wire/build.h"
 
+struct comp_cntrs;
 struct counters;
 struct cq;
 struct device_engine;
@@ -142,6 +143,9 @@ void qp_forget_link(struct qp *qp, const struct pass_link *link);
 /** Return a number that changes whenever the queue pair with links begins anew. Engine's thread or
  * control. */
 uint32_t qp_epoch(const struct qp *qp);
+
+/** Control: count what completes from now on. The counters stay until the queue pair is retired. */
+void qp_count(struct qp *qp, const struct comp_cntrs *cntrs);
 
 /** Control: do ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
 int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "queue/comp_cntr.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
 #include "telemetry/counters.h"
@@ -28,11 +29,13 @@ struct completer {
 			     are dropped until it is */
 	bool refused;	  /* an RNR NAK has refused a request that takes a receive; the caller of
 			     completer_receive resets it */
+	bool counts;	  /* in cntrs */
 
 	uint32_t mtu; /* path MTU, bytes */
 	/* set once */
 	const struct pd *pd;
 	struct counters *counters;
+	const struct comp_cntrs *cntrs;
 
 	struct ooo ooo; /* responses that came out of order */
 };

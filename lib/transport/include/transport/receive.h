@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "mem/mr.h"
+#include "queue/comp_cntr.h"
 #include "queue/cq.h"
 #include "queue/rq.h"
 #include "queue/srq.h"
@@ -22,8 +23,9 @@ struct receive {
 	uint64_t filled; /* bytes of the message so far */
 	uint32_t num_sge;
 	bool taken;
-	struct sgl sgl;	     /* position of the next byte */
-	struct ibv_sge *sge; /* set once: room for the queue's longest list */
+	struct sgl sgl;			/* position of the next byte */
+	struct ibv_sge *sge;		/* set once: room for the queue's longest list */
+	const struct comp_cntrs *cntrs; /* NULL: nothing is counted */
 };
 
 /**

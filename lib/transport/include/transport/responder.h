@@ -58,6 +58,7 @@ struct responder {
 
 	/* attributes of the queue pair */
 	uint8_t min_rnr_timer;
+	bool counts;	     /* peers' WRITEs, in receive->cntrs */
 	uint32_t mtu;	     /* path MTU, bytes */
 	unsigned int access; /* IBV_ACCESS_REMOTE_*: enabled operations */
 
