@@ -450,11 +450,14 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
+		replace_end_command();
 		rc = serve_all();
 		/* Report the loss of all ports as a failure: the service manager restarts uroced,
 		 * which then opens the new port. */
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
-		service_notify("STOPPING=1");
+		/* Not if the service goes on with another process. */
+		if (!all_must_leave())
+			service_notify("STOPPING=1");
 	}
 	scrape_stop();
 	destroy_all();
@@ -504,6 +507,8 @@ int main(int argc, char **argv)
 			      &start.tenants, error, sizeof(error))) {
 	case OPTIONS_REPLACE:
 		start.replaces = true;
+		if (replace_leave_command() != 0)
+			return EXIT_FAILURE;
 		/* fall through */
 	case OPTIONS_RUN:
 		return run(start.settings, start.count, &start.tenants);

@@ -3,6 +3,7 @@
 #include "replace.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "config/settings.h"
 #include "owner/serve.h"
+#include "service.h"
 #include "share/message.h"
 
 #define ANSWER_MS 5000
@@ -23,6 +25,7 @@
 
 static int others[SETTINGS_PORTS_MAX]; /* connections to the other uroced, by port */
 static size_t other_count;
+static int command_fd = -1; /* the command that the service manager waits for reads its end */
 
 static int replace_connect(const struct settings *settings, uint32_t number)
 {
@@ -126,7 +129,7 @@ int replace_ask(const struct settings *settings, size_t count, struct serve_pass
 		const int fd = replace_connect(settings, (uint32_t)i);
 		int rc;
 
-		if (i == 0 && (fd == -ENOENT || fd == -ECONNREFUSED)) {
+		if (i == 0 && (fd == -ENOENT || fd == -ECONNREFUSED) && command_fd < 0) {
 			log_info("no uroced is there to be replaced");
 			return 0;
 		}
@@ -143,9 +146,56 @@ int replace_ask(const struct settings *settings, size_t count, struct serve_pass
 	return 0;
 }
 
+/* Wait for the process that takes over, and end as it says. */
+static void replace_be_command(int fd)
+{
+	char byte;
+
+	_exit(read(fd, &byte, sizeof(byte)) == sizeof(byte) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+int replace_leave_command(void)
+{
+	int fds[2];
+	pid_t child;
+
+	if (!service_is_beside())
+		return 0;
+	child = pipe2(fds, O_CLOEXEC) == 0 ? fork() : -1;
+	if (child < 0) {
+		log_error("--replace: cannot start a process: %s", strerror(errno));
+		return -errno;
+	}
+	if (child > 0) {
+		close(fds[1]);
+		replace_be_command(fds[0]);
+	}
+	/* The service manager hears of the end of its own children only, and adopts a child of one
+	 * that has ended. */
+	child = fork();
+	if (child != 0)
+		_exit(child < 0);
+	close(fds[0]);
+	command_fd = fds[1];
+	return 0;
+}
+
+void replace_end_command(void)
+{
+	if (command_fd < 0)
+		return;
+	if (write(command_fd, "", 1) != 1)
+		log_warn("--replace: the command has ended before: %s", strerror(errno));
+	close(command_fd);
+	command_fd = -1;
+}
+
 void replace_take_over(void *arg)
 {
 	(void)arg;
+	/* Before the other one ends: else the service would end with it. */
+	if (command_fd >= 0 && other_count > 0 && service_become_main() != 0)
+		log_warn("--replace: the service manager is not told of this process");
 	for (size_t i = 0; i < other_count; i++)
 		(void)replace_tell(others[i], 1);
 	/* They end with the process. */

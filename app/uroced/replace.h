@@ -22,6 +22,16 @@ struct settings;
 int replace_ask(const struct settings *settings, size_t count, struct serve_passed *passed,
 		int *tables);
 
+/**
+ * Leave the command to its own end if a service manager waits for it, beside the uroced that runs:
+ * this becomes a process of its own. The command ends with replace_end_command, or fails with this
+ * process. Call it before anything is opened. 0 or -errno (logged).
+ */
+int replace_leave_command(void);
+
+/** All is ready. Does nothing if there is no such command. */
+void replace_end_command(void);
+
 /** Let the other uroced leave, and wait until it has. Does nothing after the first call.
  * serve_config.take_over. */
 void replace_take_over(void *arg);

@@ -182,6 +182,19 @@ int service_notify(const char *state)
 	return service_send(state, -1);
 }
 
+bool service_is_beside(void)
+{
+	return getenv("NOTIFY_SOCKET") && service_number("MAINPID") > 0;
+}
+
+int service_become_main(void)
+{
+	char state[32];
+
+	snprintf(state, sizeof(state), "MAINPID=%d", getpid());
+	return service_notify(state);
+}
+
 bool service_keeps(void)
 {
 	return getenv("NOTIFY_SOCKET") && service_number("FDSTORE") > 0;

@@ -31,6 +31,14 @@ void service_path(int fd, char *path, size_t size);
  * names none, or -errno. */
 int service_notify(const char *state);
 
+/** Return true if the service manager runs this process beside the service's main process, whose
+ * number it tells (ExecReload= of systemd). */
+bool service_is_beside(void);
+
+/** Tell the service manager that this process is the service's main process from now on. 0 or
+ * -errno. */
+int service_become_main(void);
+
 /** Return true if the service manager keeps descriptors for the next process. */
 bool service_keeps(void);
 

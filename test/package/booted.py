@@ -10,6 +10,7 @@ import subprocess
 from harness.process import wait_until
 from harness.report import CheckFailed
 from harness.tcx import may_attach
+from booted_restart import TIMES, RestartedService
 
 SECONDS = 120
 # In a place's mount namespace; the process becomes process 1 of a new PID namespace.
@@ -67,6 +68,35 @@ def find_process(pid, name):
     return next(filter(None, (find_process(child, name) for child in children(pid))), None)
 
 
+class Machine:
+    """What systemd has booted."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.prefix = ["nsenter", "--target", str(pid), "--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup", "--root", "--wdns=/",
+                       "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"]
+
+    def try_(self, script):
+        """Run a script there; return its status and output."""
+        done = subprocess.run([*self.prefix, "sh", "-ec", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=SECONDS, check=False)
+        return done.returncode, done.stdout
+
+    def run(self, script):
+        status, output = self.try_(script)
+        if status:
+            raise CheckFailed(f"exit {status}: {script}",
+                              [*output.splitlines(), *self.try_("journalctl --no-pager -n 20")[1].splitlines()])
+        return output
+
+    def main_pid(self, unit):
+        return self.run(f"systemctl show -p MainPID --value {unit}").strip()
+
+    def write(self, path, text):
+        with open(f"/proc/{self.pid}/root{path}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
 class BootedTest:
     """Boots systemd in a place that has it, and uses the package's units as their documentation says."""
 
@@ -74,14 +104,14 @@ class BootedTest:
         self._report = report
         self._place = place
         self._debs = debs
-        self._systemd = None
+        self._machine = None
 
     def run_all(self):
         group = make_group()
         if not group:
             self._report.skip("package: booted", "no control group can be made in a cgroup2")
             return
-        self._place.install("systemd dbus ibverbs-utils")
+        self._place.install("systemd dbus ibverbs-utils perftest rdmacm-utils")
         self._place.copy(self._debs.file("uroce"), "/tmp")
         self._place.install("/tmp/uroce_*.deb")
         argv = self._place.argv(f"exec {NEW_NAMESPACES} sh -ec {shlex.quote(BOOT)}")
@@ -101,9 +131,10 @@ class BootedTest:
                 self._check("a killed uroced starts again", self._restart)
                 self._check("the socket's group is the administrator's choice", self._socket_group)
                 self._check("stopped units leave no socket", self._stop)
+                self._restarts()
         finally:
-            if self._systemd:
-                os.kill(self._systemd, 9)
+            if self._machine:
+                os.kill(self._machine.pid, 9)
             holder.kill()
             holder.wait()
             wait_until(lambda: not self._in_group(group), SECONDS)
@@ -119,103 +150,96 @@ class BootedTest:
 
     def _boot(self, holder, log_path):
         def is_up():
-            self._systemd = self._systemd or find_process(holder.pid, "systemd")
+            systemd = find_process(holder.pid, "systemd")
+            self._machine = Machine(systemd) if systemd else None
             return holder.poll() is not None or \
-                self._systemd and self._try("systemctl is-system-running")[1].strip() in ("running", "degraded")
+                self._machine and self._machine.try_("systemctl is-system-running")[1].strip() in ("running", "degraded")
         if not wait_until(is_up, SECONDS, 0.5) or holder.poll() is not None:
             with open(log_path, encoding="utf-8", errors="replace") as file:
                 raise CheckFailed("it does not boot", file.read().splitlines()[-20:])
-        with open(f"/proc/{self._place.pid}/root/etc/uroce/uroce.conf", "w", encoding="ascii") as file:
-            file.write(CONFIG)
+        self._machine.write("/etc/uroce/uroce.conf", CONFIG)
 
-    def _try(self, script):
-        """Run a script in the container; return its status and output."""
-        done = subprocess.run(["nsenter", "--target", str(self._systemd), "--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup",
-                               "--root", "--wdns=/", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-ec", script],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=SECONDS, check=False)
-        return done.returncode, done.stdout
-
-    def _run(self, script):
-        status, output = self._try(script)
-        if status:
-            raise CheckFailed(f"exit {status}: {script}",
-                              [*output.splitlines(), *self._try("journalctl --no-pager -n 20")[1].splitlines()])
-        return output
 
     def _state(self, unit):
-        return self._try(f"systemctl is-active {unit}")[1].strip()
+        return self._machine.try_(f"systemctl is-active {unit}")[1].strip()
 
     def _socket(self):
         """An ordinary user attaches, and nobody has started the service."""
-        self._run("id someone || useradd --groups uroce someone; systemctl start uroced.socket")
+        self._machine.run("id someone || useradd --groups uroce someone; systemctl start uroced.socket")
         if self._state("uroced.service") != "inactive":
             raise CheckFailed("uroced runs before it is needed")
-        output = self._run("setpriv --reuid someone --regid someone --init-groups uroce-run -- ibv_devinfo")
+        output = self._machine.run("setpriv --reuid someone --regid someone --init-groups uroce-run -- ibv_devinfo")
         if "PORT_ACTIVE" not in output or self._state("uroced.service") != "active":
             raise CheckFailed("no device, or no service", output.splitlines())
-        if self._try("setpriv --reuid nobody --regid nogroup --clear-groups uroce-run -- ibv_devinfo")[0] == 0:
+        if self._machine.try_("setpriv --reuid nobody --regid nogroup --clear-groups uroce-run -- ibv_devinfo")[0] == 0:
             raise CheckFailed("a user who is not in the group attaches")
 
-    def _pid(self, unit="uroced.service"):
-        return self._run(f"systemctl show -p MainPID --value {unit}").strip()
-
     def _early_drop(self):
-        ip = ["nsenter", "--target", str(self._systemd), "--net", "ip"]
+        ip = ["nsenter", "--target", str(self._machine.pid), "--net", "ip"]
         try:
             for argv in (["link", "add", "early", "type", "veth", "peer", "name", "late"],
                          ["addr", "add", "10.9.8.1/24", "dev", "early"], ["link", "set", "early", "up"]):
                 if subprocess.run([*ip, *argv], check=False).returncode:
                     raise CheckFailed(f"ip {' '.join(argv)} fails")
-            self._run("systemctl start uroced@early.service")
-            pid = self._pid("uroced@early.service")
-            self._run(f"grep -q 'link_type:.*tcx' /proc/{pid}/fdinfo/*")
+            self._machine.run("systemctl start uroced@early.service")
+            pid = self._machine.main_pid("uroced@early.service")
+            self._machine.run(f"grep -q 'link_type:.*tcx' /proc/{pid}/fdinfo/*")
         finally:
-            self._try("systemctl stop uroced@early.service uroced@early.socket")
+            self._machine.try_("systemctl stop uroced@early.service uroced@early.socket")
             subprocess.run([*ip, "link", "del", "early"], check=False)
 
     def _restricted(self):
-        pid = self._pid()
-        status = dict(re.findall(r"^(\w+):\s+(\S+)", self._run(f"cat /proc/{pid}/status"), re.M))
+        pid = self._machine.main_pid("uroced.service")
+        status = dict(re.findall(r"^(\w+):\s+(\S+)", self._machine.run(f"cat /proc/{pid}/status"), re.M))
         found = {name: status.get(name) for name in RESTRICTED}
-        user = self._run("id -u uroce").strip()
+        user = self._machine.run("id -u uroce").strip()
         if found != RESTRICTED or status["Uid"] != user:
             raise CheckFailed("it has other rights", [f"{found}, user {status['Uid']}"])
-        mount = re.search(r" / / (\S+) ", self._run(f"cat /proc/{pid}/mountinfo")).group(1)
+        mount = re.search(r" / / (\S+) ", self._machine.run(f"cat /proc/{pid}/mountinfo")).group(1)
         if "ro" not in mount.split(","):
             raise CheckFailed(f"its root is mounted {mount}")
 
     def _drop_in(self):
-        with open(f"/proc/{self._place.pid}/root/etc/systemd/system/pong.service", "w", encoding="ascii") as file:
-            file.write(SERVICE)
-        self._run(f"{DROP_IN}; systemctl daemon-reload; systemctl start pong.service")
+        self._machine.write("/etc/systemd/system/pong.service", SERVICE)
+        self._machine.run(f"{DROP_IN}; systemctl daemon-reload; systemctl start pong.service")
         client = "uroce-run -- ibv_rc_pingpong -c -d uroce0 -g 1 127.0.0.1"
-        output = self._run(f"until {client}; do sleep 0.5; systemctl is-active pong.service; done")
+        output = self._machine.run(f"until {client}; do sleep 0.5; systemctl is-active pong.service; done")
         if not wait_until(lambda: self._state("pong.service") != "active", SECONDS, 0.2):
             raise CheckFailed("the service does not end")
-        said = self._run("journalctl --no-pager -u pong.service -o cat; systemctl show -p Result pong.service")
+        said = self._machine.run("journalctl --no-pager -u pong.service -o cat; systemctl show -p Result pong.service")
         if "8192000 bytes in" not in said or "Result=success" not in said or "8192000 bytes in" not in output:
             raise CheckFailed("not both ends have all", [*output.splitlines(), *said.splitlines()])
 
     def _restart(self):
-        before = self._pid()
-        self._run(f"kill -9 {before}")
-        if not wait_until(lambda: self._state("uroced.service") == "active" and self._pid() not in (before, "0"), SECONDS, 0.5):
-            raise CheckFailed("it does not come again", self._try("systemctl status uroced.service")[1].splitlines())
-        self._run("uroce-run -- ibv_devinfo")
+        before = self._machine.main_pid("uroced.service")
+        self._machine.run(f"kill -9 {before}")
+        if not wait_until(lambda: self._state("uroced.service") == "active" and self._machine.main_pid("uroced.service") not in (before, "0"), SECONDS, 0.5):
+            raise CheckFailed("it does not come again", self._machine.try_("systemctl status uroced.service")[1].splitlines())
+        self._machine.run("uroce-run -- ibv_devinfo")
 
     def _socket_group(self):
         """The group of the socket unit stays when the service starts."""
         drop_in = "/etc/systemd/system/uroced.socket.d"
-        self._run(f"systemctl stop uroced.socket uroced.service; mkdir -p {drop_in}; "
+        self._machine.run(f"systemctl stop uroced.socket uroced.service; mkdir -p {drop_in}; "
                   f"printf '[Socket]\\nSocketGroup=users\\n' >{drop_in}/group.conf; systemctl daemon-reload; "
                   "systemctl start uroced.socket; uroce-run -- ibv_devinfo")
-        owner = self._run("stat -c %U:%G:%a /run/uroce/uroced.sock").strip()
+        owner = self._machine.run("stat -c %U:%G:%a /run/uroce/uroced.sock").strip()
         if owner != "root:users:660":
             raise CheckFailed(f"the socket belongs to {owner}")
 
     def _stop(self):
-        self._run("systemctl stop uroced.socket uroced.service")
-        left = self._run("find /run/uroce -type s").splitlines()
+        self._machine.run("systemctl stop uroced.socket uroced.service")
+        left = self._machine.run("find /run/uroce -type s").splitlines()
         if left or self._state("uroced.service") != "inactive":
             raise CheckFailed("sockets are left", left)
+
+    def _restarts(self):
+        service = RestartedService(self._machine, self._place, self._debs, os.path.dirname(self._place.root))
+        try:
+            if self._report.require("package: booted: programs begin", service.begin):
+                self._check(f"programs run through {TIMES} restarts", service.restart)
+                self._check("a reload reads the settings again", service.reload)
+                self._check("programs run through an upgrade", service.upgrade)
+                self._check("programs run through the end of the upgraded uroced", service.killed)
+        finally:
+            service.close()

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs run through restarts, reloads and an upgrade of the package's uroced, under systemd."""
+
+import json
+import os
+import re
+import threading
+import time
+
+from harness.process import Namespace, Process, run, wait_until
+from harness.report import CheckFailed
+from harness.tools import UROCE_RUN
+
+SECONDS = 60
+TIMES = 10
+LOOK_SECONDS = 0.002
+NICE = 0  # of the programs, as of uroced: systemd starts it
+HERE, THERE = "10.9.5.1", "10.9.5.2"
+CONFIG = """[uroce]
+isolated = /run/uroce/isolated.sock
+log-level = info
+[port uroce0]
+netdev = wire0
+"""
+RPING = "stdbuf -oL rping -v -a {} -S 32 "
+BW = "stdbuf -oL ib_write_bw -F -d uroce0 -x 1 -D 1 --run_infinitely -p 18800 "
+UNIT = "uroced.service"
+
+
+class Waits(threading.Thread):
+    """Measures for how long no program's output grows, at most."""
+
+    def __init__(self, programs):
+        super().__init__(daemon=True)
+        self._programs = programs
+        self._end = threading.Event()
+        self.longest = dict.fromkeys(programs, 0.0)
+
+    def run(self):
+        seen = {name: (0, time.monotonic()) for name in self._programs}
+        while not self._end.wait(LOOK_SECONDS):
+            for name, program in self._programs.items():
+                now, length = time.monotonic(), os.path.getsize(program.log_path)
+                self.longest[name] = max(self.longest[name], now - seen[name][1])
+                if length != seen[name][0]:
+                    seen[name] = (length, now)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self.join()
+        print("    longest wait:", ", ".join(f"{name} {wait * 1000:.0f} ms" for name, wait in self.longest.items()))
+
+
+class RestartedService:
+    """Attached and isolated programs in the booted machine, of which some talk to a host beside it."""
+
+    def __init__(self, machine, place, debs, work_dir):
+        self._machine = machine
+        self._place = place
+        self._debs = debs
+        self._work_dir = work_dir
+        self._programs = {}
+        self._beyond = None
+
+    def close(self):
+        for program in self._programs.values():
+            program.kill()
+        if self._beyond:
+            self._machine.try_("systemctl stop uroced.socket uroced.service")
+            self._beyond.remove()
+
+    def _start(self, name, argv):
+        self._programs[name] = Process(argv, os.path.join(self._work_dir, f"{name.replace(' ', '-')}.log"), NICE)
+        return self._programs[name]
+
+    def _within(self, name, command):
+        return self._start(name, [*self._machine.prefix, *command.split()])
+
+    def begin(self):
+        """uroced gets a kernel interface, and programs begin to work."""
+        net = ["nsenter", "--target", str(self._machine.pid), "--net"]
+        self._beyond = Namespace("beyond")
+        run(*net, "ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", self._beyond.name)
+        run(*net, "ip", "address", "add", f"{HERE}/24", "dev", "wire0")
+        run(*net, "ip", "link", "set", "wire0", "up")
+        self._beyond.run("ip", "address", "add", f"{THERE}/24", "dev", "wire1")
+        self._beyond.run("ip", "link", "set", "wire1", "up")
+        self._machine.write("/etc/uroce/uroce.conf", CONFIG)
+        self._machine.run("systemctl stop uroced.socket uroced.service; systemctl start uroced.socket uroced.service")
+        self._start("server there", [*self._beyond.prefix, UROCE_RUN, "--netdev", "wire1", "--", *RPING.format(THERE).split(), "-s", "-P"])
+        server = self._within("server", f"uroce-run -- {BW}")
+        if not wait_until(lambda: server.listens(18800), SECONDS):
+            raise CheckFailed("the server does not listen", server.story("server"))
+        self._within("attached", f"uroce-run -- {BW} {HERE}")
+        time.sleep(1)  # rping -s prints nothing when it listens
+        self._within("attached, another host", f"uroce-run -- {RPING.format(THERE)} -c")
+        self._within("isolated, another host", f"uroce-run --isolated -- {RPING.format(THERE)} -c")
+        self._all_go_on()
+
+    def _status(self):
+        status, text = self._machine.try_("uroced --status")
+        return json.loads(text) if status == 0 else {}
+
+    def _all_go_on(self):
+        """Each program still runs, and the output of each client becomes longer."""
+        clients = {name: program for name, program in self._programs.items() if "server" not in name}
+        lengths = {name: len(client.output()) for name, client in clients.items()}
+        for name, client in clients.items():
+            wait_until(lambda p=client, n=lengths[name]: p.poll() is not None or len(p.output()) > n, SECONDS)
+            if len(client.output()) == lengths[name]:
+                raise CheckFailed(f"a program does not go on: {name}", [*client.story("client"), *self._journal()])
+        for name, program in self._programs.items():
+            if program.poll() is not None:
+                raise CheckFailed(f"a program has ended: {name}", [*program.story("program"), *self._journal()])
+
+    def _journal(self):
+        return self._machine.try_(f"journalctl --no-pager -u {UNIT} -n 30 -o cat")[1].splitlines()
+
+    def _clients(self):
+        return {name: program for name, program in self._programs.items() if "another host" in name}
+
+    def _judge(self):
+        """All four programs are back."""
+        if not wait_until(lambda: self._status().get("returned") == 4, SECONDS, 0.1):
+            raise CheckFailed("a program did not return", [str(self._status()), *self._journal()])
+        self._all_go_on()
+
+    def restart(self):
+        with Waits(self._clients()):
+            for _ in range(TIMES):
+                self._machine.run(f"systemctl restart {UNIT}")
+                self._judge()
+
+    def reload(self):
+        """The same process goes on."""
+        before = self._machine.main_pid(UNIT)
+        self._machine.run(f"systemctl reload {UNIT}")
+        if self._machine.main_pid(UNIT) != before or \
+                not wait_until(lambda: "settings are read again" in "\n".join(self._journal()), SECONDS):
+            raise CheckFailed("it is not the same process that reads again", self._journal())
+        self._all_go_on()
+
+    def upgrade(self):
+        """The new uroced takes the place of the running one, and is then the service's main process."""
+        before = self._machine.main_pid(UNIT)
+        self._place.copy(self._debs.file("uroce", self._debs.later), "/tmp")
+        with Waits(self._clients()):
+            output = self._machine.run("dpkg -i /tmp/uroce_*+later_*.deb")
+            self._judge()
+        pid = self._machine.main_pid(UNIT)
+        if pid == before or "stays at version" in output or self._machine.try_(f"[ /proc/{pid}/exe -ef /usr/sbin/uroced ]")[0]:
+            raise CheckFailed("the earlier uroced goes on", [*output.splitlines(), *self._journal()])
+        found = self._machine.run(f"systemctl show -p ActiveState -p SubState -p NRestarts -p Result {UNIT}; pidof uroced")
+        if not re.search(rf"^{pid}$", found, re.M) or {"ActiveState=active", "SubState=running", "Result=success",
+                                                        "NRestarts=0"} - set(found.split()):
+            raise CheckFailed("the service is not as it was", [*found.splitlines(), *self._journal()])
+
+    def killed(self):
+        """systemd starts the service again, and has the table of the uroced that took over."""
+        before = self._machine.main_pid(UNIT)
+        with Waits(self._clients()):
+            self._machine.run(f"kill -9 {before}")
+            if not wait_until(lambda: self._machine.main_pid(UNIT) not in (before, "0"), SECONDS, 0.1):
+                raise CheckFailed("it does not come again", self._journal())
+            self._judge()
