@@ -134,6 +134,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->node_guid_be = device_guid(config);
 	d->mtu = (enum ibv_mtu)mtu;
 	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
+	pthread_mutex_init(&d->groups_lock, NULL);
 	pthread_mutex_init(&d->xrcd_lock, NULL);
 	objects_init(&d->objects);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
@@ -156,6 +157,7 @@ void device_destroy(struct device *device)
 	key_table_destroy(device->keys);
 	objects_fini(&device->objects);
 	pthread_mutex_destroy(&device->xrcd_lock);
+	pthread_mutex_destroy(&device->groups_lock);
 	free(device->srq_table);
 	free(device);
 }

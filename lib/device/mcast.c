@@ -3,11 +3,13 @@
 #include "device/mcast.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "device/device.h"
 #include "device/limits.h"
@@ -44,28 +46,6 @@ static struct mcast_group *find(const struct device *device, const uint8_t gid[1
 	return NULL;
 }
 
-static int create(struct device *device, const union ibv_gid *gid, struct mcast_group **created)
-{
-	struct mcast_group *group;
-	int rc;
-
-	if (device->group_count == DEVICE_MAX_MCAST_GRP)
-		return -ENOMEM;
-	group = calloc(1, sizeof(*group));
-	if (!group)
-		return -ENOMEM;
-	group->gid = *gid;
-	rc = device->net->join(device->net_user, gid);
-	if (rc != 0) {
-		free(group);
-		return rc;
-	}
-	LIST_INSERT_HEAD(&device->groups[bucket_of(gid->raw)], group, link);
-	device->group_count++;
-	*created = group;
-	return 0;
-}
-
 static struct member *member_of(struct mcast_group *group, const struct qp *qp)
 {
 	for (uint32_t i = 0; i < group->count; i++) {
@@ -75,51 +55,109 @@ static struct member *member_of(struct mcast_group *group, const struct qp *qp)
 	return NULL;
 }
 
-int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own)
+/* Find the group for one more member, or make one that the device does not know yet. 0 or -errno;
+ * 1: the queue pair is a member already. Device's lock. */
+static int group_for(struct device *device, const union ibv_gid *gid, const struct qp *qp,
+		     struct mcast_group **out)
+{
+	struct mcast_group *group = find(device, gid->raw);
+
+	if (group && member_of(group, qp))
+		return 1;
+	if (group ? group->count == DEVICE_MAX_MCAST_QP_ATTACH
+		  : device->group_count == DEVICE_MAX_MCAST_GRP)
+		return -ENOMEM;
+	if (!group)
+		group = calloc(1, sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	group->gid = *gid;
+	*out = group;
+	return 0;
+}
+
+static int attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own)
 {
 	struct mcast_group *group;
 	int rc;
 
-	if (!gid_is_multicast(gid->raw))
-		return -EINVAL;
-	group = find(device, gid->raw);
-	if (group && member_of(group, qp))
-		return 0;
-	if (group && group->count == DEVICE_MAX_MCAST_QP_ATTACH)
-		return -ENOMEM;
-	if (!group) {
-		rc = create(device, gid, &group);
-		if (rc != 0)
-			return rc;
+	device_lock(device);
+	rc = group_for(device, gid, qp, &group);
+	device_unlock(device);
+	if (rc != 0)
+		return RTE_MIN(rc, 0);
+	/* Only calls change groups, and they take turns. */
+	rc = group->count == 0 ? device->net->join(device->net_user, gid) : 0;
+	if (rc != 0) {
+		free(group);
+		return rc;
+	}
+	device_lock(device);
+	if (group->count == 0) {
+		LIST_INSERT_HEAD(&device->groups[bucket_of(gid->raw)], group, link);
+		device->group_count++;
 	}
 	group->members[group->count++] = (struct member){.qp = qp, .blocks_own = blocks_own};
+	device_unlock(device);
 	return 1;
 }
 
-static void leave(struct device *device, struct mcast_group *group, struct member *member)
+int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own)
+{
+	int rc;
+
+	if (!gid_is_multicast(gid->raw))
+		return -EINVAL;
+	pthread_mutex_lock(&device->groups_lock);
+	rc = attach(device, gid, qp, blocks_own);
+	pthread_mutex_unlock(&device->groups_lock);
+	return rc;
+}
+
+/* Remove a member, and return its group if it was the last one: the caller leaves it. Device's
+ * lock. */
+static struct mcast_group *remove_member(struct device *device, struct mcast_group *group,
+					 struct member *member)
 {
 	*member = group->members[--group->count];
 	if (group->count > 0)
-		return;
+		return NULL;
 	LIST_REMOVE(group, link);
 	device->group_count--;
+	return group;
+}
+
+static void leave(const struct device *device, struct mcast_group *group)
+{
+	if (!group)
+		return;
 	device->net->leave(device->net_user, &group->gid);
 	free(group);
 }
 
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp)
 {
-	struct mcast_group *group = find(device, gid->raw);
-	struct member *member = group ? member_of(group, qp) : NULL;
+	struct mcast_group *group, *left = NULL;
+	struct member *member;
 
-	if (!member)
-		return -EINVAL;
-	leave(device, group, member);
-	return 0;
+	pthread_mutex_lock(&device->groups_lock);
+	device_lock(device);
+	group = find(device, gid->raw);
+	member = group ? member_of(group, qp) : NULL;
+	if (member)
+		left = remove_member(device, group, member);
+	device_unlock(device);
+	leave(device, left);
+	pthread_mutex_unlock(&device->groups_lock);
+	return member ? 0 : -EINVAL;
 }
 
 void mcast_detach_all(struct device *device, struct qp *qp)
 {
+	LIST_HEAD(, mcast_group) all = LIST_HEAD_INITIALIZER(all);
+
+	pthread_mutex_lock(&device->groups_lock);
+	device_lock(device);
 	for (unsigned int i = 0; i < DEVICE_MCAST_BUCKETS; i++) {
 		struct mcast_group *group = LIST_FIRST(&device->groups[i]);
 
@@ -127,11 +165,19 @@ void mcast_detach_all(struct device *device, struct qp *qp)
 			struct mcast_group *next = LIST_NEXT(group, link);
 			struct member *member = member_of(group, qp);
 
-			if (member)
-				leave(device, group, member);
+			if (member && remove_member(device, group, member))
+				LIST_INSERT_HEAD(&all, group, link);
 			group = next;
 		}
 	}
+	device_unlock(device);
+	while (!LIST_EMPTY(&all)) {
+		struct mcast_group *group = LIST_FIRST(&all);
+
+		LIST_REMOVE(group, link);
+		leave(device, group);
+	}
+	pthread_mutex_unlock(&device->groups_lock);
 }
 
 bool mcast_deliver(const struct device_engine *engine, const struct packet *packet, uint64_t now_ns)

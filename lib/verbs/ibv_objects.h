@@ -281,7 +281,7 @@ struct face_qp {
 	struct pd *pd; /* referenced; the handle in ibv.pd may end before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
 	struct device *device;
-	uint32_t groups;	     /* multicast groups that it is attached to; engine's lock */
+	uint32_t groups;	     /* multicast groups that it is attached to; atomic */
 	struct face_qp_cntrs *cntrs; /* NULL: none is attached; engine's lock */
 	bool blocks_own_mcast;
 	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */

@@ -150,9 +150,9 @@ void qp_end(struct face_object *object)
 	struct device *device = qp->device;
 	bool last;
 
-	device_lock(device);
-	if (qp->groups > 0)
+	if (__atomic_load_n(&qp->groups, __ATOMIC_RELAXED) > 0)
 		mcast_detach_all(device, qp->qp);
+	device_lock(device);
 	last = leave_locked(qp);
 	device_unlock(device);
 	give_back(qp, last);
@@ -171,7 +171,7 @@ static int end_qp(void *handle)
 
 	if (rc != 0)
 		return rc;
-	if (qp->groups > 0) {
+	if (__atomic_load_n(&qp->groups, __ATOMIC_RELAXED) > 0) {
 		context_unlock(context);
 		return -EBUSY;
 	}
@@ -217,33 +217,28 @@ int ibv_query_ece(struct ibv_qp *ibv __rte_unused, struct ibv_ece *ece)
  * link address follows from the GID. */
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid __rte_unused)
 {
-	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);
 	int rc;
 
 	if (ibv->qp_type != IBV_QPT_UD)
 		return face_errno(-EINVAL);
-	rc = context_lock(context);
-	if (rc != 0)
-		return face_errno(rc);
+	if (context_is_orphan(ibv->context))
+		return face_errno(-ENODEV);
 	rc = mcast_attach(qp->device, gid, qp->qp, qp->blocks_own_mcast);
 	if (rc > 0)
-		qp->groups++;
-	context_unlock(context);
+		__atomic_add_fetch(&qp->groups, 1, __ATOMIC_RELAXED);
 	return face_errno(RTE_MIN(rc, 0));
 }
 
 int ibv_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid __rte_unused)
 {
-	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);
-	int rc = context_lock(context);
+	int rc;
 
-	if (rc != 0)
-		return face_errno(rc);
+	if (context_is_orphan(ibv->context))
+		return face_errno(-ENODEV);
 	rc = mcast_detach(qp->device, gid, qp->qp);
 	if (rc == 0)
-		qp->groups--;
-	context_unlock(context);
+		__atomic_sub_fetch(&qp->groups, 1, __ATOMIC_RELAXED);
 	return face_errno(rc);
 }

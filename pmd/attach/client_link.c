@@ -252,12 +252,12 @@ static int client_join(struct link *link, const uint8_t gid[GID_LEN])
 	return rc == 0 ? message.result : rc;
 }
 
-static int client_leave(struct link *link, const uint8_t gid[GID_LEN])
+/* An owner that comes later is not told of the group, so there is nothing to wait for. */
+static void client_leave(struct link *link, const uint8_t gid[GID_LEN])
 {
 	struct share_message message;
-	const int rc = client_ask(link->remote_arg, client_request(&message, SHARE_LEAVE, gid));
 
-	return rc == 0 ? message.result : rc;
+	client_tell(link->remote_arg, client_request(&message, SHARE_LEAVE, gid));
 }
 
 static int client_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],

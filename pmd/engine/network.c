@@ -14,11 +14,25 @@
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
 
+/* Another process has the port, which answers, later if it is just restarted. It must not find the
+ * engine waiting for it. */
+static bool is_shared(const struct engine *engine)
+{
+	return engine->link->remote != NULL;
+}
+
 static int network_join(void *arg, const union ibv_gid *gid)
 {
 	struct engine *engine = arg;
+	int rc;
 
-	return engine_has_ended(engine) ? 0 : link_join(engine->link, gid->raw, engine->now_ns);
+	if (is_shared(engine))
+		return engine_has_ended(engine) ? 0 : link_join(engine->link, gid->raw, 0);
+	if (!engine_lock_unless_ended(engine))
+		return 0;
+	rc = link_join(engine->link, gid->raw, engine->now_ns);
+	engine_ops_pmd.unlock(engine);
+	return rc;
 }
 
 static void network_leave(void *arg, const union ibv_gid *gid)
@@ -27,12 +41,18 @@ static void network_leave(void *arg, const union ibv_gid *gid)
 	uint8_t frame[LINK_REPLY_MAX];
 	size_t len;
 
-	if (engine_has_ended(engine))
+	if (is_shared(engine)) {
+		if (!engine_has_ended(engine))
+			(void)link_leave(engine->link, gid->raw, 0, frame, &len);
+		return;
+	}
+	if (!engine_lock_unless_ended(engine))
 		return;
 	while (link_leave(engine->link, gid->raw, engine->now_ns, frame, &len)) {
 		if (len > 0)
 			engine_send_frame(engine, frame, len);
 	}
+	engine_ops_pmd.unlock(engine);
 }
 
 /* Do one step of address resolution: look the address up, and send a request if one is due. Return

@@ -110,10 +110,10 @@ static void connect_create(struct end *end)
 	if (device->engine_count > 1)
 		join(end, &init);
 	home->ops->attach(home->driver, end->qp);
+	device_unlock(device);
 	if (end->in_group)
 		sim_check(sim, mcast_attach(device, &sim->group, end->qp, false) >= 0,
 			  "mcast_attach");
-	device_unlock(device);
 }
 
 #define QKEY 0x1ee7cafeu
@@ -314,11 +314,11 @@ void connect_destroy(struct end *end)
 {
 	struct device *device = end->host->device;
 
-	device_lock(device);
 	if (end->in_group)
 		sim_check(end->host->sim,
 			  mcast_detach(device, &end->host->sim->group, end->qp) == 0,
 			  "mcast_detach");
+	device_lock(device);
 	end->engine->home->ops->detach(end->engine, end->qp);
 	device_set_qp(device, end->qpn, NULL);
 	if (end->type == IBV_QPT_XRC_RECV)

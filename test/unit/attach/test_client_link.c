@@ -85,24 +85,24 @@ static void owner_got_nothing(void)
 
 static const uint8_t gid[GID_LEN] = {0xfd, [15] = 7};
 
-TEST(join_and_leave__are_answered_by_the_owner)
+TEST(join__is_answered_by_the_owner)
 {
-	const struct {
-		int (*call)(struct link *link, const uint8_t gid[GID_LEN]);
-		enum share_message_type type;
-	} cases[] = {
-		{client_link_remote.join, SHARE_JOIN},
-		{client_link_remote.leave, SHARE_LEAVE},
-	};
+	owner_will_reply((struct share_message){.result = 0});
+	assert_int_equal(client_link_remote.join(&our_link, gid), 0);
+	assert_memory_equal(owner_got(SHARE_JOIN).gid, gid, GID_LEN);
+	owner_will_reply((struct share_message){.result = -ENOSPC});
+	assert_int_equal(client_link_remote.join(&our_link, gid), -ENOSPC);
+	assert_int_equal(owner_got(SHARE_JOIN).number, client.requests);
+}
 
-	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		owner_will_reply((struct share_message){.result = 0});
-		assert_int_equal(cases[i].call(&our_link, gid), 0);
-		assert_memory_equal(owner_got(cases[i].type).gid, gid, GID_LEN);
-		owner_will_reply((struct share_message){.result = -ENOSPC});
-		assert_int_equal(cases[i].call(&our_link, gid), -ENOSPC);
-		assert_int_equal(owner_got(cases[i].type).number, client.requests);
-	}
+TEST(leave__does_not_wait_for_an_answer)
+{
+	client_link_remote.leave(&our_link, gid);
+	assert_memory_equal(owner_got(SHARE_LEAVE).gid, gid, GID_LEN);
+	client.away.presence = CLIENT_AWAY;
+	client_link_remote.leave(&our_link, gid);
+	owner_got_nothing();
+	client.away.presence = CLIENT_HERE;
 }
 
 TEST(route_and_resolve__are_answered_by_the_owner)

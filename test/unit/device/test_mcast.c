@@ -30,6 +30,7 @@ static struct qp qps[QPS];
 static unsigned int joins, leaves;
 static unsigned int others_kicks; /* stands for the driver of the second engine */
 static int join_result;
+static uint32_t locked; /* engines that are stopped for a control call */
 
 uint32_t qp_number(const struct qp *qp)
 {
@@ -70,6 +71,8 @@ static int join(void *engine, const union ibv_gid *gid)
 {
 	(void)gid;
 	assert_ptr_equal(engine, &joins);
+	/* It may take seconds: the engines run. */
+	assert_int_equal(locked, 0);
 	joins += join_result == 0;
 	return join_result;
 }
@@ -78,10 +81,23 @@ static void leave(void *engine, const union ibv_gid *gid)
 {
 	(void)gid;
 	assert_ptr_equal(engine, &joins);
+	assert_int_equal(locked, 0);
 	leaves++;
 }
 
-static const struct engine_ops ops = {.kick = kick};
+static void lock(void *engine)
+{
+	(void)engine;
+	locked++;
+}
+
+static void unlock(void *engine)
+{
+	(void)engine;
+	locked--;
+}
+
+static const struct engine_ops ops = {.kick = kick, .lock = lock, .unlock = unlock};
 static const struct device_net_ops net = {.join = join, .leave = leave};
 
 static int set_up(TEST_STATE)

@@ -105,6 +105,7 @@ struct device {
 	struct qpn_page *
 		*qpn_pages; /* [qpn >> 12]->qps[qpn & 0xfff]; allocated on demand and kept */
 
+	pthread_mutex_t groups_lock; /* taken by calls that change groups, before the device's */
 	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* device's lock */
 	uint32_t group_count;
 

@@ -19,8 +19,8 @@ struct device_hop {
 /* Functions of a device's network. The first argument is device.net_user; "lock" is that of the
  * first engine, and "engine's thread" runs it. */
 struct device_net_ops {
-	/* A multicast group has got its first member on this device, or lost its last one. Under
-	 * lock. 0 or -errno. */
+	/* A multicast group gets its first member on this device, or has lost its last one. One
+	 * call at a time; not under lock; may block. 0 or -errno. */
 	int (*join)(void *user, const union ibv_gid *gid);
 	void (*leave)(void *user, const union ibv_gid *gid);
 	/* Find the link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: each attached queue pair gets a copy of the datagrams to a group (IBTA
- * 10.5). */
+/*
+ * Multicast groups: each attached queue pair gets a copy of the datagrams to a group (IBTA 10.5).
+ * Calls that change groups take turns by device.groups_lock, and the device's lock for a moment
+ * only: to join a group on the port may take seconds, and the engines run meanwhile.
+ */
 #ifndef DEVICE_MCAST_H
 #define DEVICE_MCAST_H
 
@@ -16,7 +19,7 @@ struct qp;
 
 /**
  * Attach a queue pair to a group; attaching it again changes nothing. The first member of a group
- * joins it on the port. Device's lock.
+ * joins it on the port. MT-safe, not under lock; may block.
  *
  * @param blocks_own
  *   The queue pair does not receive datagrams that it sends itself
@@ -27,11 +30,11 @@ struct qp;
  */
 int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own);
 
-/** Detach a queue pair. The last member of a group leaves it on the port. Device's lock. 0, or
- * -EINVAL if it is not attached. */
+/** Detach a queue pair. The last member of a group leaves it on the port. MT-safe, not under lock;
+ * may block. 0, or -EINVAL if it is not attached. */
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp);
 
-/** Detach a queue pair from every group. Device's lock. */
+/** Detach a queue pair from every group. MT-safe, not under lock; may block. */
 void mcast_detach_all(struct device *device, struct qp *qp);
 
 /** Deliver a datagram to all queue pairs of its group that belong to an engine. Engine's thread.

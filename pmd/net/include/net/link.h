@@ -30,7 +30,7 @@ struct link_hop;
 struct link_remote {
 	bool (*refresh)(struct link *link);
 	int (*join)(struct link *link, const uint8_t gid[GID_LEN]);
-	int (*leave)(struct link *link, const uint8_t gid[GID_LEN]);
+	void (*leave)(struct link *link, const uint8_t gid[GID_LEN]);
 	int (*route)(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
 		     struct link_hop *hop);
 	bool (*resolve)(struct link *link, const struct address *from, const uint8_t gid[GID_LEN],
