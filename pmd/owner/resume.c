@@ -166,6 +166,24 @@ void resume_put_back(struct server *server, uint16_t number, const struct resume
 		    kept->entry.user);
 }
 
+struct resume_needs resume_needs(const struct server *server, user_t user)
+{
+	const struct resume *resume = &server->resume;
+	struct resume_needs needs = {0};
+
+	for (uint32_t i = 0; i < resume->awaited_count; i++) {
+		const struct resume_entry *entry = &resume->awaited[i].entry;
+
+		needs.slots += entry->engines;
+		needs.isolated += entry->isolated;
+		needs.of_user += entry->isolated && entry->user == user;
+		needs.further += entry->engines - 1;
+		needs.shares += entry->isolated ? 0 : entry->engines;
+		needs.engine_shares += entry->engines > 1 ? entry->engines : 0;
+	}
+	return needs;
+}
+
 bool resume_awaits(const struct server *server, uint32_t qpn)
 {
 	const struct resume *resume = &server->resume;
@@ -267,6 +285,7 @@ void resume_check(struct server *server)
 		return;
 	while (resume->awaited_count > 0)
 		resume_table_clear(resume->table, resume->awaited[--resume->awaited_count].index);
+	slot_give_full_shares(server);
 }
 
 static void resume_tell_all(struct server *server)

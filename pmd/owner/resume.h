@@ -26,6 +26,16 @@ struct resume_awaited {
 	uint32_t index; /* in the table */
 };
 
+/* What is reserved for processes that are not back yet, until they are given up. */
+struct resume_needs {
+	uint32_t slots;		/* of all kinds */
+	uint32_t isolated;	/* slots of untrusted processes */
+	uint32_t of_user;	/* of these, slots of one user's */
+	uint32_t further;	/* slots of further engines */
+	uint32_t shares;	/* full shares of the buffers that trusted ones may have had */
+	uint32_t engine_shares; /* of these, those that processes of several engines had */
+};
+
 struct resume {
 	int fd;			    /* of the table; -1: there is none */
 	struct resume_table *table; /* NULL: processes cannot attach to the next owner */
@@ -58,6 +68,9 @@ void resume_taken(struct server *server, const struct resume_awaited *kept);
 
 /** Release the slot of a process that could not come back. It may try again. */
 void resume_put_back(struct server *server, uint16_t number, const struct resume_awaited *kept);
+
+/** Return what is reserved for processes that are not back yet. */
+struct resume_needs resume_needs(const struct server *server, user_t user);
 
 /** Return true if a process that is not back yet has a queue pair number. */
 bool resume_awaits(const struct server *server, uint32_t qpn);

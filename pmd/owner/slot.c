@@ -49,18 +49,18 @@ void slot_give_full_share(struct server *server, uint16_t number)
 	server->slots.full_shares++;
 }
 
-/* Give a full share that has come back to the next process that has none. */
-static void slot_pass_full_share(struct server *server)
+void slot_give_full_shares(struct server *server)
 {
-	server->slots.full_shares--;
+	const uint32_t reserved = resume_needs(server, USER_TRUSTED).shares;
+
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		const uint16_t other = server->slots.live[i];
 		const struct slot *slot = &server->slots.all[other];
 
-		if (slot->state == SLOT_LIVE && !slot->isolated && !slot->has_full_share) {
-			slot_give_full_share(server, other);
+		if (server->slots.full_shares + reserved >= SERVER_FULL_SHARES)
 			return;
-		}
+		if (slot->state == SLOT_LIVE && !slot->isolated && !slot->has_full_share)
+			slot_give_full_share(server, other);
 	}
 }
 
@@ -70,13 +70,14 @@ static void slot_take_full_shares(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	for (; slot->engine_shares > 0; slot->engine_shares--)
-		slot_pass_full_share(server);
-	if (!slot->has_full_share)
-		return;
-	slot->has_full_share = false;
-	server->arena.ownership.quotas[number] = arena_held_min(server);
-	slot_pass_full_share(server);
+	server->slots.full_shares -= slot->engine_shares;
+	slot->engine_shares = 0;
+	if (slot->has_full_share) {
+		slot->has_full_share = false;
+		server->arena.ownership.quotas[number] = arena_held_min(server);
+		server->slots.full_shares--;
+	}
+	slot_give_full_shares(server);
 }
 
 static void free_buffer(uint32_t buffer, void *arg)

@@ -145,6 +145,10 @@ void slot_end(struct server *server, uint16_t number);
 /** Free a slot when the owner itself ends; its process goes on. No buffer is in use any more. */
 void slot_abandon(struct server *server, uint16_t number);
 
+/** Give the full shares that nobody has, and that nothing is reserved for, to processes that have
+ * none. */
+void slot_give_full_shares(struct server *server);
+
 /** Let a process hold as many buffers as any process may. */
 void slot_give_full_share(struct server *server, uint16_t number);
 
@@ -224,8 +228,9 @@ int slot_prepare_further(struct server *server, uint16_t number, int socket,
 #define SERVER_FURTHER_MAX 16u
 
 /** Reserve what the further engines of a process need, if there is enough: slots and full shares of
- * the buffers. The slot is that of the first engine. */
-void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count);
+ * the buffers. The slot is that of the first engine. A process that returns may use what is
+ * reserved for those that are not back yet. */
+void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count, bool returns);
 
 /**
  * Check a request for the slot of a further engine.

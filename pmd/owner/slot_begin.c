@@ -87,13 +87,19 @@ static int slot_check_others(struct server *server, int socket, bool holds_nothi
 	return 0;
 }
 
-static int slot_find_free(const struct server *server)
+/* Find a slot that is free and not reserved. */
+static int slot_find_free(const struct server *server, uint32_t reserved)
 {
-	for (int i = 0; i < server->slots.max; i++) {
-		if (server->slots.all[i].state == SLOT_FREE)
-			return i;
+	int found = -ENOSPC;
+	uint32_t free = 0;
+
+	for (int i = server->slots.max - 1; i >= 0; i--) {
+		if (server->slots.all[i].state != SLOT_FREE)
+			continue;
+		found = i;
+		free++;
 	}
-	return -ENOSPC;
+	return free > reserved ? found : -ENOSPC;
 }
 
 static void slot_welcome(const struct server *server, uint16_t number,
@@ -263,7 +269,11 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 			 : slot_check_others(server, socket, (flags & SLOT_HOLDS_NOTHING) != 0);
 	found = slot_find_kept(server, socket, isolated, hello->token, &kept);
 	if (number == 0)
-		number = found < 0 ? found : slot_find_free(server);
+		number = found < 0 ? found
+				   : slot_find_free(
+					     server,
+					     found > 0 ? 0
+						       : resume_needs(server, USER_TRUSTED).slots);
 	rc = number;
 
 	if (number >= 0) {
@@ -303,7 +313,7 @@ int slot_begin_further(struct server *server, int socket, const struct share_mes
 	int rc;
 
 	if (number == 0)
-		number = slot_find_free(server);
+		number = slot_find_free(server, 0);
 	rc = number;
 	if (number >= 0) {
 		rc = slot_open(server, (uint16_t)number, socket, false, hello, NULL, &message);

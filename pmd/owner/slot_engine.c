@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "resume.h"
 #include "server.h"
 #include "share/message.h"
 #include "share/user.h"
@@ -37,16 +38,18 @@ static uint32_t engine_count_further(const struct server *server)
 	return count;
 }
 
-void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count)
+void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count, bool returns)
 {
+	const struct resume_needs needs =
+		returns ? (struct resume_needs){0} : resume_needs(server, USER_TRUSTED);
 	struct slot *slot = &server->slots.all[number];
 	const uint32_t most = RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u);
 
 	/* A slot without a full share has no lanes: all packets of its engine would pass the
 	 * owner. */
 	if (count <= 1 || count > SHARE_ENGINES_MAX || !slot->has_full_share ||
-	    engine_count_further(server) + count - 1 > most ||
-	    server->slots.full_shares + count - 1 > SERVER_FULL_SHARES)
+	    engine_count_further(server) + needs.further + count - 1 > most ||
+	    server->slots.full_shares + needs.shares + count - 1 > SERVER_FULL_SHARES)
 		return;
 	slot->engine_count = count;
 	slot->engine_shares = count - 1;

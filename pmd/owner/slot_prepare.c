@@ -120,15 +120,27 @@ static int slot_make_wake_set(struct slot *slot)
 	return 0;
 }
 
-/* Make the page, which only processes that share memory have. */
-static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
+/* Return how many full shares are reserved for others. A process of several engines had one, and
+ * finds one if it is back. Nobody knows which processes of one engine had one: they come before new
+ * ones only. */
+static uint32_t slot_shares_reserved(const struct server *server, const struct resume_awaited *kept)
+{
+	const struct resume_needs needs = resume_needs(server, USER_TRUSTED);
+
+	if (!kept)
+		return needs.shares;
+	return kept->entry.engines > 1 ? 0 : needs.engine_shares;
+}
+
+/* Make the page, which only processes that share memory have. `reserved` counts full shares. */
+static int slot_make_shared(struct server *server, uint16_t number, uint32_t reserved, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
 	int rc = slot_make_page(slot, page_fd);
 
 	if (rc != 0)
 		return rc;
-	if (server->slots.full_shares < SERVER_FULL_SHARES)
+	if (server->slots.full_shares + reserved < SERVER_FULL_SHARES)
 		slot_give_full_share(server, number);
 	rc = slot_make_wake_set(slot);
 	if (rc != 0)
@@ -141,9 +153,9 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 
 /* Return true if a user has as many slots as it may. So no user takes all slots from the others,
  * except the superuser, who could do so anyway. */
-static bool slot_user_has_all(const struct server *server, user_t user)
+static bool slot_user_has_all(const struct server *server, user_t user, uint32_t reserved)
 {
-	unsigned int count = 0;
+	uint32_t count = reserved;
 
 	if (!user_is_limited(user))
 		return false;
@@ -152,12 +164,16 @@ static bool slot_user_has_all(const struct server *server, user_t user)
 	return count >= RTE_MIN(SERVER_ISOLATED_USER_MAX, server->slots.max / 4u);
 }
 
-static int slot_make_isolated(struct server *server, struct slot *slot)
+static int slot_make_isolated(struct server *server, struct slot *slot,
+			      const struct resume_awaited *kept)
 {
+	const struct resume_needs needs =
+		kept ? (struct resume_needs){0} : resume_needs(server, slot->user);
 	int rc;
 
-	if (server->slots.isolated_count >= RTE_MIN(SERVER_ISOLATED_MAX, server->slots.max / 2u) ||
-	    slot_user_has_all(server, slot->user))
+	if (server->slots.isolated_count + needs.isolated >=
+		    RTE_MIN(SERVER_ISOLATED_MAX, server->slots.max / 2u) ||
+	    slot_user_has_all(server, slot->user, needs.of_user))
 		return -ENOSPC;
 	rc = isolated_create(slot);
 	server->slots.isolated_count += rc == 0;
@@ -241,11 +257,12 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 	if (rc == 0)
 		rc = slot_join(server, number);
 	if (rc == 0)
-		rc = isolated ? slot_make_isolated(server, slot)
-			      : slot_make_shared(server, number, page_fd);
+		rc = isolated ? slot_make_isolated(server, slot, kept)
+			      : slot_make_shared(server, number, slot_shares_reserved(server, kept),
+						 page_fd);
 	if (rc != 0)
 		return rc;
-	slot_engine_reserve(server, number, engines);
+	slot_engine_reserve(server, number, engines, kept != NULL);
 	rc = kept ? resume_give_numbers(server, number, &kept->entry)
 		  : slot_give_numbers(server, number);
 	if (rc == 0)
@@ -271,6 +288,6 @@ int slot_prepare_further(struct server *server, uint16_t number, int socket,
 	if (rc != 0)
 		return rc;
 	slot_engine_add(server, number, engine);
-	rc = slot_make_shared(server, number, page_fd);
+	rc = slot_make_shared(server, number, 0, page_fd);
 	return rc == 0 ? slot_watch(server, number, socket) : rc;
 }

@@ -173,6 +173,46 @@ TEST(resume__new_programs_get_other_numbers)
 	}
 }
 
+/* Slots and full shares that programs need when they are back go to nobody else, for a while. */
+TEST(resume__new_programs_do_not_take_what_is_needed)
+{
+	struct share_message before[3], again, other;
+
+	assert_int_equal(ask(false, NULL, &before[0]), 0);
+	assert_int_equal(ask(false, NULL, &before[1]), 0);
+	assert_int_equal(ask(true, NULL, &before[2]), 0);
+	end_owner();
+	begin_owner(true);
+	server.slots.max = 4;
+	server.slots.full_shares = SERVER_FULL_SHARES - 2;
+	assert_int_equal(ask(false, NULL, &other), 0);
+	assert_false(server.slots.all[other.welcome.slot].has_full_share);
+	assert_int_equal(ask(false, NULL, &again), -ENOSPC);
+	assert_int_equal(ask(false, before[0].token, &again), 0);
+	assert_true(server.slots.all[again.welcome.slot].has_full_share);
+	assert_int_equal(ask(false, NULL, &again), -ENOSPC);
+	server.resume.begun_ns -= RESUME_AWAY_MS * UINT64_C(1000000);
+	resume_check(&server);
+	assert_true(server.slots.all[other.welcome.slot].has_full_share);
+	assert_int_equal(ask(false, NULL, &again), 0);
+	assert_int_equal(ask(false, NULL, &again), 0);
+	assert_int_equal(ask(false, NULL, &again), -ENOSPC);
+}
+
+/* Nor do untrusted ones. */
+TEST(resume__new_isolated_programs_do_not_take_what_is_needed)
+{
+	struct share_message before, again;
+
+	assert_int_equal(ask(true, NULL, &before), 0);
+	end_owner();
+	begin_owner(true);
+	server.slots.max = 4;
+	assert_int_equal(ask(true, NULL, &again), 0);
+	assert_int_equal(ask(true, NULL, &again), -ENOSPC);
+	assert_int_equal(ask(true, before.token, &again), 0);
+}
+
 TEST(resume__a_token_is_good_once_and_for_its_kind)
 {
 	struct share_message before, again;
