@@ -172,7 +172,7 @@ static struct share_client *attach_new(void)
 	pthread_mutex_init(&client->xrc_lock, NULL);
 	STAILQ_INIT(&client->xrc_in);
 	STAILQ_INIT(&client->xrc_out);
-	LIST_INIT(&client->away.promises);
+	TAILQ_INIT(&client->away.promises);
 	return client;
 }
 

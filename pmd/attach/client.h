@@ -466,7 +466,8 @@ void client_lanes_drop(struct share_client *client);
 /** Empty the free-buffer cache: all buffers were the last owner's. */
 void client_forget_buffers(struct share_client *client, uint32_t quota);
 
-/** Free the packets that the socket holds back. */
+/** Free the packets that the socket holds back, and forget the last owner's descriptor beside it.
+ */
 void client_empty_psock(struct share_client *client);
 
 /** Go on with the packet socket of the last owner, or stop it. Its wake-ups are the next owner's.

@@ -160,7 +160,7 @@ static void renew_promises(struct share_client *client)
 {
 	struct client_promise *promise;
 
-	LIST_FOREACH (promise, &client->away.promises, link) {
+	TAILQ_FOREACH (promise, &client->away.promises, link) {
 		const int rc = renew_promise(client, promise);
 
 		if (client->away.presence != CLIENT_BACK)
@@ -255,8 +255,8 @@ static struct client_promise *find_claim(struct share_client *client, uint32_t i
 {
 	struct client_promise *promise;
 
-	LIST_FOREACH (promise, &client->away.promises, link) {
-		if (promise->type == SHARE_CLAIM && promise->id == id)
+	LIST_FOREACH (promise, &client->away.claims[id % CLIENT_CLAIM_BUCKETS], same) {
+		if (promise->id == id)
 			return promise;
 	}
 	return NULL;
@@ -268,7 +268,7 @@ static struct client_promise *find_like(struct share_client *client,
 {
 	struct client_promise *promise;
 
-	LIST_FOREACH (promise, &client->away.promises, link) {
+	TAILQ_FOREACH (promise, &client->away.promises, link) {
 		if (promise->type == SHARE_JOIN &&
 		    (message->type == SHARE_JOIN || message->type == SHARE_LEAVE) &&
 		    memcmp(promise->gid, message->gid, GID_LEN) == 0)
@@ -285,28 +285,25 @@ static struct client_promise *find_like(struct share_client *client,
 	return NULL;
 }
 
-static void forget(struct client_promise *promise)
+static void forget(struct share_client *client, struct client_promise *promise)
 {
 	if (!promise)
 		return;
-	LIST_REMOVE(promise, link);
+	TAILQ_REMOVE(&client->away.promises, promise, link);
+	if (promise->type == SHARE_CLAIM)
+		LIST_REMOVE(promise, same);
 	free(promise);
 }
 
 static struct client_promise *promise_new(struct share_client *client, enum share_message_type type)
 {
-	struct client_promise *promise = calloc(1, sizeof(*promise)), *other, *last = NULL;
+	struct client_promise *promise = calloc(1, sizeof(*promise));
 
 	/* Without memory the next owner does not hear of it. */
 	if (!promise)
 		return NULL;
 	promise->type = type;
-	LIST_FOREACH (other, &client->away.promises, link)
-		last = other;
-	if (last)
-		LIST_INSERT_AFTER(last, promise, link);
-	else
-		LIST_INSERT_HEAD(&client->away.promises, promise, link);
+	TAILQ_INSERT_TAIL(&client->away.promises, promise, link);
 	return promise;
 }
 
@@ -340,7 +337,7 @@ void client_promise_locked(struct share_client *client, const struct share_messa
 		}
 		break;
 	case SHARE_LEAVE:
-		forget(find_like(client, request));
+		forget(client, find_like(client, request));
 		break;
 	case SHARE_LISTEN:
 		promise = find_claim(client, request->claim.id);
@@ -375,13 +372,14 @@ uint32_t client_promise_claim_locked(struct share_client *client, const struct s
 		return claim->id;
 	promise->claim = *claim;
 	promise->id = id;
+	LIST_INSERT_HEAD(&client->away.claims[id % CLIENT_CLAIM_BUCKETS], promise, same);
 	return id;
 }
 
 void client_forget_locked(struct share_client *client, const struct share_message *message)
 {
-	forget(message->type == SHARE_RELEASE ? find_claim(client, message->claim.id)
-					      : find_like(client, message));
+	forget(client, message->type == SHARE_RELEASE ? find_claim(client, message->claim.id)
+						      : find_like(client, message));
 }
 
 void client_translate_locked(struct share_client *client, struct share_message *message)

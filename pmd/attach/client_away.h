@@ -36,8 +36,9 @@ enum client_presence {
 
 /* A request that the next owner gets again. */
 struct client_promise {
-	LIST_ENTRY(client_promise) link;
-	enum share_message_type type; /* SHARE_CLAIM, SHARE_JOIN, SHARE_XRC */
+	TAILQ_ENTRY(client_promise) link;
+	LIST_ENTRY(client_promise) same; /* claim: its bucket */
+	enum share_message_type type;	 /* SHARE_CLAIM, SHARE_JOIN, SHARE_XRC */
 	struct share_claim claim; /* its id is the owner's, which may be another one each time */
 	uint32_t id;		  /* claim: as the process knows it */
 	bool listens;		  /* claim */
@@ -45,7 +46,10 @@ struct client_promise {
 	struct xrc_note xrc;
 };
 
-LIST_HEAD(client_promises, client_promise);
+/* Programs have thousands of claims: they are found by their ids. */
+#define CLIENT_CLAIM_BUCKETS 1024u
+
+TAILQ_HEAD(client_promises, client_promise);
 
 /* Protected by share_client.lock, unless stated otherwise. */
 struct client_away {
@@ -59,9 +63,10 @@ struct client_away {
 	uint64_t tried_ns;
 	uint32_t ids;			 /* given to claims instead of the owner's */
 	struct client_promises promises; /* oldest first */
-	struct share_message welcome;	 /* BACK */
-	int fds[SHARE_FDS];		 /* BACK: of the welcome */
-	uint32_t times;			 /* engine's thread: that packets in rings were lost */
+	LIST_HEAD(, client_promise) claims[CLIENT_CLAIM_BUCKETS];
+	struct share_message welcome; /* BACK */
+	int fds[SHARE_FDS];	      /* BACK: of the welcome */
+	uint32_t times;		      /* engine's thread: that packets in rings were lost */
 };
 
 /** Return the user who listens at the other end of a socket. */

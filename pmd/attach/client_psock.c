@@ -125,8 +125,13 @@ static void client_end_psock(struct share_client *client)
 
 void client_empty_psock(struct share_client *client)
 {
-	if (client->psock)
-		psock_forget(client->psock);
+	if (!client->psock)
+		return;
+	psock_forget(client->psock);
+	/* A child of fork(2) may keep the last owner's file: then it would stay in the set, and
+	 * wake us for ever. */
+	if (own_is(client->wake_fd) && own_is(client->process_fd))
+		epoll_ctl(client->wake_fd, EPOLL_CTL_DEL, client->process_fd, NULL);
 }
 
 int client_renew_psock(struct share_client *client, bool keeps)
@@ -135,7 +140,6 @@ int client_renew_psock(struct share_client *client, bool keeps)
 		return 0;
 	if (!keeps)
 		client_end_psock(client);
-	/* The set has lost the last owner's descriptor with its file. */
 	return watch(client->wake_fd, client->process_fd);
 }
 

@@ -20,6 +20,7 @@ static inline void client_rig_make(struct share_client *client, struct port *por
 	memset(client, 0, sizeof(*client));
 	memset(port, 0, sizeof(*port));
 	pthread_mutex_init(&client->lock, NULL);
+	TAILQ_INIT(&client->away.promises);
 	pthread_mutex_init(&client->lanes_lock, NULL);
 	client->port = port;
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
@@ -73,8 +74,10 @@ static inline void client_rig_forget(struct share_client *client)
 {
 	struct client_promise *promise;
 
-	while ((promise = LIST_FIRST(&client->away.promises)) != NULL) {
-		LIST_REMOVE(promise, link);
+	while ((promise = TAILQ_FIRST(&client->away.promises)) != NULL) {
+		TAILQ_REMOVE(&client->away.promises, promise, link);
+		if (promise->type == SHARE_CLAIM)
+			LIST_REMOVE(promise, same);
 		free(promise);
 	}
 }

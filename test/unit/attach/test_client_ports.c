@@ -81,6 +81,7 @@ static void attach(int n, uid_t uid)
 	memset(&clients[n].link, 0, sizeof(clients[n].link));
 	memset(client, 0, sizeof(*client));
 	pthread_mutex_init(&client->lock, NULL);
+	TAILQ_INIT(&client->away.promises);
 	client->socket = end;
 	own_mark(client->socket);
 	attach_learn(client, &message, &facts);

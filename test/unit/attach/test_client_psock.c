@@ -353,6 +353,26 @@ TEST(client_psock_waits__sleeps_until_the_owner_or_the_network_sends)
 	assert_int_equal(poll(&pfd, 1, 0), 0);
 }
 
+/* A child of fork may keep the file: closing the descriptor would leave it in the set. */
+TEST(client_empty_psock__takes_the_owners_descriptor_out_of_the_set)
+{
+	const uint64_t one = 1;
+	struct share_client *client;
+	struct pollfd pfd = {.events = POLLIN};
+
+	if (!have_network)
+		skip();
+	attach(lend());
+	client = link_of->port.ops_arg;
+	pfd.fd = client->wake_fd;
+	assert_int_equal(write(wake_fd, &one, sizeof(one)), sizeof(one));
+	assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+	client_empty_psock(client);
+	assert_int_equal(poll(&pfd, 1, 0), 0);
+	assert_int_equal(client_renew_psock(client, true), 0);
+	assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+}
+
 /* The program has closed our socket, and one of its own has the number. */
 TEST(client_psock_waits__leaves_the_error_of_the_programs_socket)
 {
