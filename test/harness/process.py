@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from . import tried
 from .report import CannotRun, CheckFailed
 from .world import TOP_DIR, closed_folder, is_roots
 
@@ -58,6 +59,7 @@ def start(argv, nice=PRECEDENCE, **options):
     only between the threads of one session, and sessions by a value of their own, so both are set."""
     if any(word.startswith("--reuid") for word in argv):
         need_users()
+    tried.log(argv)
     precedence = ["nice", "-n", str(nice)] if is_roots() else []  # nobody else may have one
     popen = subprocess.Popen([*precedence, "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True, **options)
     with contextlib.suppress(OSError):  # the kernel does not group sessions, or the program has ended

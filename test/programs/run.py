@@ -5,14 +5,16 @@
 import argparse
 import os
 import random
+import shutil
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from harness import lanes, world  # noqa: E402
+from harness import lanes, tried, world  # noqa: E402
 from harness.lanes import Group  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
-from harness.report import CheckFailed  # noqa: E402
+from harness.report import CannotRun, CheckFailed  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from programs.attack.attack import AttackTest  # noqa: E402
 from programs.cm.connections import ConnectionsTest  # noqa: E402
@@ -49,10 +51,14 @@ from programs.share.share import ShareTest  # noqa: E402
 from programs.tools.ci import CiTest  # noqa: E402
 from programs.tools.ctl import CtlTest  # noqa: E402
 from programs.tools.local import LocalTest  # noqa: E402
+from programs.tools.more_options import MoreOptionsTest  # noqa: E402
 from programs.tools.testroce import TestroceTest  # noqa: E402
 from programs.tools.testroce_threads import TestroceThreadsTest  # noqa: E402
 from programs.tools.uroce_run import UroceRunTest, huge_files  # noqa: E402
 from programs.tools.views import ViewsTest  # noqa: E402
+
+
+HUGE_PAGES = 64  # as the checks of captures need
 
 
 def groups(options):
@@ -99,6 +105,7 @@ def groups(options):
         plain("views", ViewsTest),
         plain("ctl", CtlTest),
         plain("uroce-run", UroceRunTest),
+        plain("options", MoreOptionsTest),
         plain("ci", CiTest),
         plain("connections", ConnectionsTest),
         plain("limits", LimitsTest),
@@ -116,6 +123,9 @@ def groups(options):
         plain("restart", RestartTest, alone=True),
         plain("crowds", CrowdsTest, alone=True),
         Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
+        # The last group, because it looks at what all others have tried.
+        Group("manual pages", lambda report, _: report.check("options: each one of the manual pages is tried", expect_all_tried,
+                                                             options), alone=True),
     ]
 
 
@@ -123,6 +133,18 @@ def expect_no_huge_files():
     left = huge_files()
     if left:
         raise CheckFailed("files that no process maps are left", sorted(left))
+
+
+def expect_all_tried(options):
+    if options.only or options.group:
+        raise CannotRun("only some checks were chosen")
+    with open("/proc/meminfo", encoding="ascii") as file:
+        pages = int(next(line.split()[1] for line in file if line.startswith("HugePages_Total")))
+    if not world.is_roots() or not shutil.which("tshark") or pages < HUGE_PAGES:
+        raise CannotRun(f"some options are tried by root only, with tshark and {HUGE_PAGES} huge pages")
+    left = tried.untried(os.path.dirname(UROCE_RUN))
+    if left:
+        raise CheckFailed("no check tries these", left)
 
 
 def main():
@@ -141,7 +163,9 @@ def main():
     if not options.groups and not os.access(UROCE_RUN, os.X_OK):
         sys.exit(f"{UROCE_RUN} does not exist; run: make")
     print(f"seed {options.seed}")
-    return lanes.run(groups(options), options)
+    with tempfile.TemporaryFile() as log:
+        tried.log_to(log)
+        return lanes.run(groups(options), options)
 
 
 if __name__ == "__main__":

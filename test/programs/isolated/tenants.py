@@ -16,6 +16,8 @@ RATE = 4 << 20
 MESSAGES, BYTES = 192, 65536
 SETTINGS = f"""[tenant 0]
 rate = {RATE}
+connection-rate = 1
+weight = 3
 [tenants]
 max-qp = 8
 """
@@ -45,6 +47,7 @@ class TenantsTest:
             return
         for times in ("at first", "attached anew"):
             self._report.check(f"tenants: a rate, {times}", self._rate)
+        self._report.check("tenants: a rate of connections", self._connection_rate)
         self._report.check("tenants: queue pairs", self._queue_pairs)
 
     def _side(self):
@@ -60,6 +63,20 @@ class TenantsTest:
         took = time.monotonic() - begin
         expect(took > 0.95 * MESSAGES * BYTES / RATE, f"{MESSAGES * BYTES} bytes in {took:.2f} s", self._owner.status())
         expect(self._owner.status()["direct_memifs"] == 0, "packets pass uroced by", self._owner.status())
+
+    def _connection_rate(self):
+        """A second request in a second is dropped, and asked again, so connections succeed later."""
+        server, client = self._side().host, self._side().host
+        listener = server.start(["rping", "-s", "-P", "-a", ADDRESS, "-p", str(PORT)])
+        try:
+            begin = time.monotonic()
+            for _ in range(3):
+                done = client.start(["rping", "-c", "-a", ADDRESS, "-p", str(PORT), "-C", "1"])
+                expect(done.wait(SECONDS) == 0, "a connection fails", *done.story("client"), *listener.story("server"))
+            took = time.monotonic() - begin
+            expect(took > 2, f"3 connections in {took:.2f} s", self._owner.status())
+        finally:
+            listener.kill()
 
     def _queue_pairs(self):
         """The first program of a user gets all that the tenant may have, and the next none, until that has ended."""
