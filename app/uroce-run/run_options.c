@@ -49,6 +49,7 @@ const char options_help[] =
 	"                     time (default: 1; auto: one for each CPU)\n"
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
+	"  --explain[=yes|no] say on stderr why calls and queue pairs fail\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --sack auto|yes|no tell peers that are uroce which packets came behind a lost one:\n"
 	"                     auto (default) once they have introduced themselves, yes from\n"
@@ -107,6 +108,7 @@ static const struct option long_options[] = {
 	{"engines", required_argument, NULL, CODE_OTHER_SETTING},
 	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
+	{"explain", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
 	{"stores", required_argument, NULL, CODE_OTHER_SETTING},

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "device/device.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
@@ -102,10 +103,16 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	struct path_attr attr;
 
 	if (!ah->is_global || ah->port_num != PORT_NUM || grh->sgid_index >= DEVICE_GIDS_MAX)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "RoCE needs a GRH: is_global is 1, port_num 1, and "
+				   "sgid_index below %d",
+				   DEVICE_GIDS_MAX);
 	source = &device->gids[grh->sgid_index];
 	if (gid_is_zero(source->gid.raw) || gid_is_zero(grh->dgid.raw))
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "%s",
+				   gid_is_zero(grh->dgid.raw)
+					   ? "the destination's GID (grh.dgid) is 0"
+					   : "the device has no GID at sgid_index");
 	attr = (struct path_attr){
 		.vlan_tci = vlan_tci(source, ah->sl),
 		.tclass = grh->traffic_class,
@@ -118,5 +125,9 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	memcpy(attr.dst_mac, dst_mac, sizeof(attr.dst_mac));
 	memcpy(attr.sgid, source->gid.raw, sizeof(attr.sgid));
 	memcpy(attr.dgid, grh->dgid.raw, sizeof(attr.dgid));
-	return path_init(path, &attr);
+	if (path_init(path, &attr) == 0)
+		return 0;
+	return CALL_REASON(-EINVAL,
+			   "one of the GIDs is IPv4 and the other one IPv6: choose another "
+			   "sgid_index");
 }

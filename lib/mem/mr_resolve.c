@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The check of key, domain, access and range before every access; in on-demand regions also whether
  * the pages are in memory. */
+#include <inttypes.h>
+
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/reason.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
@@ -17,6 +20,67 @@ static enum mr_status check(const struct mr *mr, const struct pd *pd, unsigned i
 	return (mr->access & need) == need ? MR_OK : MR_NO_ACCESS;
 }
 
+const char *mr_right_name(unsigned int rights)
+{
+	if (rights & IBV_ACCESS_LOCAL_WRITE)
+		return "IBV_ACCESS_LOCAL_WRITE";
+	if (rights & IBV_ACCESS_REMOTE_WRITE)
+		return "IBV_ACCESS_REMOTE_WRITE";
+	if (rights & IBV_ACCESS_REMOTE_READ)
+		return "IBV_ACCESS_REMOTE_READ";
+	if (rights & IBV_ACCESS_REMOTE_ATOMIC)
+		return "IBV_ACCESS_REMOTE_ATOMIC";
+	return "the right to do this";
+}
+
+static void say_out_of_range(const struct mr *mr, uint64_t iova, uint64_t length)
+{
+	const char *what = mr->kind == MR_WINDOW ? "window" : "region";
+	const uint64_t end = mr->iova + mr->length;
+
+	if (iova < mr->iova)
+		reason_say(REASON_FAULT,
+			   "the %s 0x%x begins at 0x%" PRIx64 ", %" PRIu64
+			   " bytes behind the beginning of the range (%" PRIu64
+			   " bytes at 0x%" PRIx64 ")",
+			   what, mr->key, mr->iova, mr->iova - iova, length, iova);
+	else
+		reason_say(REASON_FAULT,
+			   "the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") ends %" PRIu64
+			   " bytes before the end of the range (%" PRIu64 " bytes at 0x%" PRIx64
+			   ")",
+			   what, mr->key, mr->length, mr->iova, iova + length - end, length, iova);
+}
+
+/* Say why an access is not granted, and return the status. */
+static __rte_noinline __rte_cold enum mr_status refuse(const struct mr *mr, uint64_t iova,
+						       uint64_t length, unsigned int need,
+						       enum mr_status status)
+{
+	if (!reason_wanted)
+		return status;
+	if (status == MR_WRONG_PD)
+		reason_say(REASON_FAULT,
+			   "the key 0x%x is of another protection domain than the queue pair",
+			   mr->key);
+	else if (status == MR_NO_ACCESS)
+		reason_say(REASON_FAULT,
+			   "the region 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") lacks %s", mr->key,
+			   mr->length, mr->iova, mr_right_name(need & ~mr->access));
+	else
+		say_out_of_range(mr, iova, length);
+	return status;
+}
+
+static __rte_noinline __rte_cold enum mr_status refuse_key(uint32_t key)
+{
+	return FAULT_REASON(
+		MR_BAD_KEY,
+		"no region or window has the key 0x%x: it never had, or was deregistered, "
+		"invalidated, or bound by another queue pair",
+		key);
+}
+
 static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t iova,
 			      uint64_t length, unsigned int need, uint8_t **addr)
 {
@@ -24,12 +88,12 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 	uint64_t offset;
 
 	if (unlikely(status != MR_OK))
-		return status;
+		return refuse(mr, iova, length, need, status);
 	/* For an iova below the region the subtraction wraps to at least the length, because the
 	 * region's last byte does not wrap. */
 	offset = iova - mr->iova;
-	if (length > mr->length || offset > mr->length - length)
-		return MR_OUT_OF_RANGE;
+	if (unlikely(length > mr->length || offset > mr->length - length))
+		return refuse(mr, iova, length, need, MR_OUT_OF_RANGE);
 	if (likely(mr->kind != MR_NULL))
 		*addr = mr->addr + offset;
 	return MR_OK;
@@ -92,7 +156,7 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	if (length == 0)
 		return MR_OK;
 	mr = find_local(pd, key);
-	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_key(key);
 }
 
 static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t key, uint64_t iova,
@@ -101,7 +165,7 @@ static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t k
 {
 	const struct mr *mr = find_local(pd, key);
 
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : MR_BAD_KEY;
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_key(key);
 }
 
 enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
@@ -179,7 +243,7 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	if (length == 0)
 		return MR_OK;
 	mr = view_remote(pd, qpn, key, &copy);
-	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_key(key);
 }
 
 static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
@@ -189,7 +253,7 @@ static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t 
 	struct mr copy;
 	const struct mr *mr = view_remote(pd, qpn, key, &copy);
 
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : MR_BAD_KEY;
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_key(key);
 }
 
 enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
@@ -210,6 +274,10 @@ enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, 
 {
 	struct mr copy;
 	const struct mr *mr = view_remote(pd, qpn, key, &copy);
+	enum mr_status status;
 
-	return mr ? check(mr, pd, need) : MR_BAD_KEY;
+	if (!mr)
+		return refuse_key(key);
+	status = check(mr, pd, need);
+	return status == MR_OK ? MR_OK : refuse(mr, mr->iova, 0, need, status);
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/reason.h"
 #include "mem/key_table.h"
 #include "mem/pd.h"
 
@@ -91,15 +92,24 @@ static int check_region(const struct mr *region, const struct mw_binding *bindin
 	uint64_t offset;
 
 	if (region->kind != MR_MEMORY && region->kind != MR_IMPLICIT)
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL,
+				    "a window is bound to the region 0x%x, which is no memory of "
+				    "the program",
+				    region->key);
 	if (!(region->access & IBV_ACCESS_MW_BIND))
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL, "the region 0x%x lacks IBV_ACCESS_MW_BIND",
+				    region->key);
 	if ((binding->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(region->access & IBV_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
+		return FAULT_REASON(
+			-EINVAL,
+			"the window allows remote writes or atomics, and the region 0x%x "
+			"lacks IBV_ACCESS_LOCAL_WRITE",
+			region->key);
 	offset = binding->addr - region->iova;
 	if (binding->length > region->length || offset > region->length - binding->length)
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL, "the window does not lie within the region 0x%x",
+				    region->key);
 	return 0;
 }
 
@@ -107,9 +117,13 @@ static int check_window(const struct mw *mw, const struct mw_list *bound,
 			const struct mw_binding *binding)
 {
 	if (binding->access & ~MW_ACCESS)
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL,
+				    "a window has remote rights and IBV_ACCESS_ZERO_BASED only");
 	if (mw->type == IBV_MW_TYPE_2 && (!bound || mw->region || binding->length == 0))
-		return -EINVAL;
+		return FAULT_REASON(
+			-EINVAL,
+			"a window of type 2 is bound by IBV_WR_BIND_MW, to some bytes, and "
+			"not while it is bound");
 	return 0;
 }
 
@@ -149,7 +163,9 @@ static int bind_locked(struct mw *mw, const struct pd *pd, uint32_t qpn, struct 
 	if (rc == 0 && binding->length > 0) {
 		region = key_table_find(pd->keys, binding->lkey);
 		if (!region || region->pd != pd)
-			return -EINVAL;
+			return FAULT_REASON(
+				-EINVAL, "the lkey 0x%x is of no region of the queue pair's domain",
+				binding->lkey);
 		rc = check_region(region, binding);
 	}
 	if (rc == 0)
@@ -174,7 +190,8 @@ int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 	int rc;
 
 	if (!mw)
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL, "0x%x is no window of the queue pair's domain",
+				    binding->window);
 	rte_spinlock_lock(&mw->lock);
 	rc = bind_locked(mw, pd, qpn, bound, binding);
 	rte_spinlock_unlock(&mw->lock);
@@ -192,14 +209,17 @@ static void end_binding(struct mw *mw)
 int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 {
 	struct mw *mw = find(pd, key_table_find(pd->keys, rkey));
-	int rc = -EINVAL;
+	int rc;
 
 	if (!mw || mw->type != IBV_MW_TYPE_2)
-		return -EINVAL;
+		return FAULT_REASON(-EINVAL,
+				    "0x%x is no window of type 2 of the queue pair's domain", rkey);
 	rte_spinlock_lock(&mw->lock);
 	if (mw->region && mw->qpn == qpn) {
 		end_binding(mw);
 		rc = 0;
+	} else {
+		rc = FAULT_REASON(-EINVAL, "the window 0x%x is not bound by this queue pair", rkey);
 	}
 	rte_spinlock_unlock(&mw->lock);
 	return rc;

@@ -3,12 +3,14 @@
 #include "range.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
 
+#include "base/reason.h"
 #include "base/verbs_later.h"
 #include "huge.h"
 #include "maps.h"
@@ -29,11 +31,15 @@
 int range_check_access(unsigned int access)
 {
 	if (access & ~(ACCESS_KNOWN | (unsigned int)IBV_ACCESS_OPTIONAL_RANGE))
-		return -EINVAL;
+		return CALL_REASON(
+			-EINVAL, "the access flags have 0x%x, which uroce does not know",
+			access & ~(ACCESS_KNOWN | (unsigned int)IBV_ACCESS_OPTIONAL_RANGE));
 	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need "
+				   "IBV_ACCESS_LOCAL_WRITE, too (ibv_reg_mr(3))");
 	return 0;
 }
 
@@ -44,14 +50,24 @@ int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int acces
 	const uintptr_t end_max = UINTPTR_MAX - page_mask;
 
 	if (addr > end_max || length > end_max - addr)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "the range of %zu bytes at 0x%" PRIxPTR
+				   " is longer than the address space",
+				   length, addr);
 	/* ibv_reg_mr_iova(3): 0 has the same effect as the flag. */
 	if (iova == 0)
 		return 0;
 	if (access & IBV_ACCESS_ZERO_BASED)
-		return iova == addr ? 0 : -EINVAL;
+		return iova == addr ? 0
+				    : CALL_REASON(-EINVAL,
+						  "with IBV_ACCESS_ZERO_BASED the iova is 0, "
+						  "and not 0x%" PRIx64,
+						  iova);
 	if ((length > 0 && length - 1 > UINT64_MAX - iova) || ((addr ^ iova) & page_mask) != 0)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "the iova 0x%" PRIx64 " and the address 0x%" PRIxPTR
+				   " have different offsets in their pages, or the range wraps",
+				   iova, addr);
 	return 0;
 }
 
@@ -59,7 +75,10 @@ int range_check_mapped(uintptr_t addr, size_t length, bool write)
 {
 	const int rc = maps_check_mapped(addr, length, write);
 
-	return rc == 0 || rc == -ENOMEM ? rc : -EFAULT;
+	if (rc == 0 || rc == -ENOMEM)
+		return rc;
+	return CALL_REASON(-EFAULT, "not all of %zu bytes at 0x%" PRIxPTR " are mapped%s", length,
+			   addr, write ? " for writing" : "");
 }
 
 int range_populate(uintptr_t addr, size_t length, bool write)

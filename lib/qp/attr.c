@@ -10,6 +10,7 @@
 #include <rte_common.h>
 
 #include "base/psn.h"
+#include "base/reason.h"
 #include "base/verbs_later.h"
 #include "wire/headers.h"
 
@@ -178,6 +179,59 @@ static const struct transition *attr_find(enum ibv_qp_type type, enum ibv_qp_sta
 	return NULL;
 }
 
+/* Return the name of the first attribute of a mask. */
+static const char *mask_name(int mask)
+{
+#define NAME(bit)         \
+	{                 \
+		bit, #bit \
+	}
+	static const struct {
+		int bit;
+		const char *name;
+	} names[] = {
+		NAME(IBV_QP_STATE),
+		NAME(IBV_QP_CUR_STATE),
+		NAME(IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		NAME(IBV_QP_ACCESS_FLAGS),
+		NAME(IBV_QP_PKEY_INDEX),
+		NAME(IBV_QP_PORT),
+		NAME(IBV_QP_QKEY),
+		NAME(IBV_QP_AV),
+		NAME(IBV_QP_PATH_MTU),
+		NAME(IBV_QP_TIMEOUT),
+		NAME(IBV_QP_RETRY_CNT),
+		NAME(IBV_QP_RNR_RETRY),
+		NAME(IBV_QP_RQ_PSN),
+		NAME(IBV_QP_MAX_QP_RD_ATOMIC),
+		NAME(IBV_QP_ALT_PATH),
+		NAME(IBV_QP_MIN_RNR_TIMER),
+		NAME(IBV_QP_SQ_PSN),
+		NAME(IBV_QP_MAX_DEST_RD_ATOMIC),
+		NAME(IBV_QP_PATH_MIG_STATE),
+		NAME(IBV_QP_CAP),
+		NAME(IBV_QP_DEST_QPN),
+		NAME(IBV_QP_RATE_LIMIT),
+	};
+#undef NAME
+
+	for (size_t i = 0; i < RTE_DIM(names); i++) {
+		if (mask & names[i].bit)
+			return names[i].name;
+	}
+	return "an unknown bit";
+}
+
+/* An attribute of the mask is there, or is not there, against the rules. */
+static int refuse_mask(enum ibv_qp_state from, enum ibv_qp_state to, int mask, const char *what)
+{
+	return CALL_REASON(-EINVAL, "%s -> %s: %s is %s (IBTA 11.2.5.2)", attr_state_name(from),
+			   attr_state_name(to), mask_name(mask), what);
+}
+
+#define MISSING "missing from the mask"
+#define IN_VAIN "in the mask, and this transition does not take it"
+
 int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	const struct transition *transition;
@@ -185,49 +239,59 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	mask &= ~IBV_QP_STATE;
 	/* Any state may go to RESET and ERR, with no other attribute. */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return mask == 0 ? 0 : -EINVAL;
+		return mask == 0 ? 0 : refuse_mask(from, to, mask, IN_VAIN);
 	transition = attr_find(type, from, to);
 	if (transition == NULL)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "no transition leads from %s to %s (IBTA 10.3.1)",
+				   attr_state_name(from), attr_state_name(to));
 	if ((mask & transition->required) != transition->required)
-		return -EINVAL;
-	return (mask & ~(transition->required | transition->optional)) == 0 ? 0 : -EINVAL;
+		return refuse_mask(from, to, transition->required & ~mask, MISSING);
+	mask &= ~(transition->required | transition->optional);
+	return mask == 0 ? 0 : refuse_mask(from, to, mask, IN_VAIN);
 }
 
 int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits)
 {
-	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
-		return -EINVAL;
+#define AT_MOST(bit, field, max)              \
+	{                                     \
+		bit, #field, attr->field, max \
+	}
+	const struct {
+		int bit;
+		const char *name;
+		uint32_t value;
+		uint32_t max;
+	} limited[] = {
+		AT_MOST(IBV_QP_PKEY_INDEX, pkey_index, 0),
+		AT_MOST(IBV_QP_DEST_QPN, dest_qp_num, WIRE_QPN_MASK),
+		AT_MOST(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, limits->max_rd_atomic),
+		AT_MOST(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, limits->max_dest_rd_atomic),
+		AT_MOST(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, 31),
+		AT_MOST(IBV_QP_TIMEOUT, timeout, 31),
+		AT_MOST(IBV_QP_RETRY_CNT, retry_cnt, 7),
+		AT_MOST(IBV_QP_RNR_RETRY, rnr_retry, 7),
+		AT_MOST(IBV_QP_RATE_LIMIT, rate_limit, limits->max_rate_kbps),
+	};
+#undef AT_MOST
+
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "port_num is %u; a device has port 1", attr->port_num);
 	if ((mask & IBV_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~ATTR_ACCESS_FLAGS))
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "qp_access_flags have 0x%x, which uroce does not know",
+				   attr->qp_access_flags & ~ATTR_ACCESS_FLAGS);
 	if ((mask & IBV_QP_PATH_MTU) &&
 	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > limits->port_mtu))
-		return -EINVAL;
-	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num > WIRE_QPN_MASK)
-		return -EINVAL;
-	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && attr->max_rd_atomic > limits->max_rd_atomic)
-		return -EINVAL;
-	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) &&
-	    attr->max_dest_rd_atomic > limits->max_dest_rd_atomic)
-		return -EINVAL;
-	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
-		return -EINVAL;
-	if ((mask & IBV_QP_TIMEOUT) && attr->timeout > 31)
-		return -EINVAL;
-	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
-		return -EINVAL;
-	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
-		return -EINVAL;
-	if ((mask & IBV_QP_RATE_LIMIT) && attr->rate_limit > limits->max_rate_kbps)
-		return -EINVAL;
-	/* Path migration and alternate paths are not supported (IBV_DEVICE_AUTO_PATH_MIG is not
-	 * set). */
-	if (mask & IBV_QP_ALT_PATH)
-		return -EINVAL;
-	if ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "path_mtu is %d; the port has %d (enum ibv_mtu)",
+				   attr->path_mtu, limits->port_mtu);
+	for (size_t i = 0; i < RTE_DIM(limited); i++) {
+		if ((mask & limited[i].bit) && limited[i].value > limited[i].max)
+			return CALL_REASON(-EINVAL, "%s is %u; it is at most %u", limited[i].name,
+					   limited[i].value, limited[i].max);
+	}
+	/* IBV_DEVICE_AUTO_PATH_MIG is not set. */
+	if ((mask & IBV_QP_ALT_PATH) ||
+	    ((mask & IBV_QP_PATH_MIG_STATE) && attr->path_mig_state != IBV_MIG_MIGRATED))
+		return CALL_REASON(-EINVAL, "uroce has no alternate paths and no path migration");
 	return 0;
 }
 

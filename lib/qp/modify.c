@@ -2,6 +2,7 @@
 /* The state machine of a queue pair: modifications by the application, and faults. */
 #include <errno.h>
 
+#include "base/reason.h"
 #include "qp_internal.h"
 #include "qp/attr.h"
 #include "queue/cq.h"
@@ -63,6 +64,8 @@ void qp_fail(struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
 
+	if (unlikely(reason_wanted))
+		qp_explain(qp, fault);
 	/* Count a fault of our own requests here: the completion of the oldest request reports it.
 	 * The responder counts faults of the peer's requests. */
 	if (info->nak == FAULT_NO_NAK)
@@ -195,9 +198,12 @@ int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 	const bool shaped = attr->max_burst_sz != 0 || attr->typical_pkt_sz != 0;
 
 	if (!qp->kind->sends || qp->state != IBV_QPS_RTS)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "only a queue pair that sends, and is in RTS, has a rate");
 	if (attr->rate_limit > qp->init.max_rate_kbps || (attr->rate_limit == 0 && shaped))
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "rate_limit is %u; it is at most %u, and 0 without a burst",
+				   attr->rate_limit, qp->init.max_rate_kbps);
 	qp->attr.rate_limit = attr->rate_limit;
 	qp_pace(qp, attr->rate_limit, attr->max_burst_sz, attr->typical_pkt_sz);
 	return 0;
@@ -218,7 +224,8 @@ int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mas
 	int err;
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != qp->state)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "cur_qp_state is %s, and the queue pair is in %s",
+				   attr_state_name(attr->cur_qp_state), attr_state_name(qp->state));
 	mask = attr_own(qp->init.type, mask);
 	err = attr_check_mask(qp->init.type, qp->state, state_after(qp, attr, mask), mask);
 	return err == 0 ? attr_check_values(attr, mask, &limits) : err;

@@ -138,6 +138,10 @@ void qp_raise(struct qp *qp, enum ibv_event_type type);
  * transport/status.h. */
 void qp_fail(struct qp *qp, enum fault fault);
 
+/* Tell the user why it fails. Only if reasons are wanted (base/reason.h); before completions tell
+ * that it has failed. */
+void qp_explain(struct qp *qp, enum fault fault);
+
 /*
  * Drop completions that nobody has polled, as adapters do when a queue pair is reset or destroyed:
  * the application may then free what a wr_id points to. Completions of an XRC_RECV queue pair are

@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include <rte_bitops.h>
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "base/reason.h"
 
 #define RQ_WR_MAX  (1u << 24)
 #define RQ_SGE_MAX 1024u
@@ -56,6 +60,17 @@ void rq_fini(struct rq *rq)
 	rq->ring = NULL;
 }
 
+/* Return the error of a receive request, and say why. */
+static __rte_noinline __rte_cold int refuse(const struct rq *rq, const struct ibv_recv_wr *wr,
+					    int error)
+{
+	return error == ENOMEM
+		       ? CALL_REASON(ENOMEM, "the queue is full: it has %u receive requests",
+				     rq->max_wr)
+		       : CALL_REASON(EINVAL, "num_sge is %d; the queue has %u", wr->num_sge,
+				     rq->max_sge);
+}
+
 static int fill(const struct rq *rq, uint32_t index, const struct ibv_recv_wr *wr)
 {
 	struct recv_wqe *wqe;
@@ -93,7 +108,7 @@ int rq_post(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	/* Pairs with the acquire load in rq_head: one store shows the whole list. */
 	__atomic_store_n(&rq->prod, prod, __ATOMIC_RELEASE);
 	queue_unlock(&rq->lock);
-	return rc;
+	return likely(rc == 0) ? 0 : refuse(rq, *bad, rc);
 }
 
 void rq_clear(struct rq *rq)

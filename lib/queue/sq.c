@@ -3,11 +3,13 @@
 #include "queue/sq.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 
+#include "base/reason.h"
 #include "queue/ah.h"
 #include "wire/headers.h"
 
@@ -110,20 +112,23 @@ static bool is_datagram(const struct sq *sq, enum ibv_wr_opcode opcode)
 static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= 32 || !sq_is_in(opcodes, wr->opcode))
-		return EINVAL;
+		return CALL_REASON(EINVAL, "the queue pair's type has no opcode %d",
+				   (int)wr->opcode);
 	if (wr->send_flags & ~SEND_FLAGS_KNOWN)
-		return EINVAL;
+		return CALL_REASON(EINVAL, "send_flags have 0x%x, which uroce does not know",
+				   wr->send_flags & ~SEND_FLAGS_KNOWN);
 	/* A negative number is above every maximum. */
 	if ((uint32_t)wr->num_sge > sq->attr.max_sge || (wr->num_sge > 0 && !wr->sg_list))
-		return EINVAL;
+		return CALL_REASON(EINVAL, "num_sge is %d; the queue pair has %u", wr->num_sge,
+				   sq->attr.max_sge);
 	if (is_datagram(sq, wr->opcode) && !wr->wr.ud.ah)
-		return EINVAL;
+		return CALL_REASON(EINVAL, "a datagram needs an address handle (wr.ud.ah)");
 	if ((wr->send_flags & IBV_SEND_INLINE) && !sq_has_payload(wr->opcode))
-		return EINVAL;
+		return CALL_REASON(EINVAL, "IBV_SEND_INLINE is for requests that send data");
 	/* The responder rejects an address that is not a multiple of eight (9.4.5). */
 	if (sq_is_atomic(wr->opcode) &&
 	    (wr->num_sge != 1 || wr->sg_list[0].length < SQ_ATOMIC_BYTES))
-		return EINVAL;
+		return CALL_REASON(EINVAL, "an atomic has one entry of 8 bytes for the result");
 	return 0;
 }
 
@@ -254,7 +259,10 @@ static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_
 
 	/* Pairs with the release store in sq_pop: the requester no longer uses the slot. */
 	if (index - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr)
-		return ENOMEM;
+		return CALL_REASON(ENOMEM,
+				   "the queue is full: it has %u work requests, each of them until "
+				   "a completion of it or of a later one is polled",
+				   sq->attr.max_wr);
 	rc = plain ? 0 : check(sq, opcodes, wr);
 	if (rc != 0)
 		return rc;
@@ -264,7 +272,10 @@ static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_
 		length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
 	if (length >
 	    (!plain && (wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
-		return EINVAL;
+		return CALL_REASON(EINVAL,
+				   "%" PRIu64 " bytes are more than %u, the queue pair's "
+				   "max_inline_data, or than a message may have",
+				   length, sq->attr.max_inline);
 	if (!plain && wr->opcode == IBV_WR_ATOMIC_WRITE && length != ATOMIC_WRITE_BYTES)
 		return EINVAL;
 	wqe = sq_at(sq, index);

@@ -17,10 +17,12 @@
 #include "base/guard.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/tuning.h"
 #include "huge.h"
 #include "maps.h"
 #include "prefetch.h"
+#include "qp_internal.h"
 #include "queue/channel.h"
 
 /* All optimisations are on (base/tuning.h). Nothing changes that, so it is a constant here. */
@@ -51,6 +53,27 @@ void log_print(enum log_level level, const char *format, ...)
 {
 	(void)level;
 	(void)format;
+}
+
+/* Nobody asks for reasons (base/reason.h). */
+extern const bool no_reasons __asm__("reason_wanted");
+const bool no_reasons = false;
+
+void reason_say(int of, const char *format, ...)
+{
+	(void)of;
+	(void)format;
+}
+
+void reason_keep(const void *who)
+{
+	(void)who;
+}
+
+void qp_explain(struct qp *qp, enum fault fault)
+{
+	(void)qp;
+	(void)fault;
 }
 
 /* The address, which is hashed too, distinguishes hosts. */

@@ -5,6 +5,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/reason.h"
 #include "completer_ooo.h"
 #include "transport/loss_sack.h"
 #include "transport/requester.h"
@@ -286,7 +287,11 @@ static enum fault completer_read_response(struct completer *completer, const str
 	expected = completer_expected(completer, wqe, packet->psn);
 	/* C9-105: a response whose length is not the requested one is a bad response. */
 	if (packet->payload_len != expected)
-		return FAULT_BAD_RESPONSE;
+		return FAULT_REASON(
+			FAULT_BAD_RESPONSE,
+			"a response of %u bytes came where %u are due: the peer's path_mtu may "
+			"differ",
+			packet->payload_len, expected);
 	fault = completer_store(completer, wqe, position, packet->payload, expected);
 	return completer_stored(completer, wqe, fault, now_ns);
 }
@@ -344,11 +349,20 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 	case AETH_RNR_NAK:
 		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
 		completer->refused = completer_takes_receive(completer);
-		return loss_on_rnr(completer->loss, value, now_ns) ? FAULT_NONE
-								   : FAULT_RNR_RETRIES_EXHAUSTED;
+		if (loss_on_rnr(completer->loss, value, now_ns))
+			return FAULT_NONE;
+		return FAULT_REASON(
+			FAULT_RNR_RETRIES_EXHAUSTED,
+			"the peer was not ready at %u attempts (rnr_retry): it had no receive "
+			"request, or a page of its memory was absent",
+			completer->loss->recovery.rnr_retry + 1u);
 	case AETH_NAK:
 		if (value != NAK_PSN_SEQUENCE)
-			return fault_of_nak(value);
+			return FAULT_REASON(
+				fault_of_nak(value),
+				"the peer refused it; if that is uroce with --explain, it says "
+				"why under PSN 0x%06x",
+				packet->psn.v);
 		counters_add(completer->counters, COUNTER_packet_seq_err, 1);
 		oldest = completer_describe(completer);
 		loss_on_nak(completer->loss, &oldest, now_ns);
@@ -535,6 +549,19 @@ enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 	return fault;
 }
 
+static enum fault given_up(const struct recovery *recovery)
+{
+	return FAULT_REASON(
+		FAULT_RETRIES_EXHAUSTED,
+		"no answer came to %u transmissions, %.1f ms apart (retry_cnt, timeout)%s",
+		recovery->retry_cnt + 1u, (double)recovery->timeout_ns / 1e6,
+		recovery->answered ? ": the peer's process, host or queue pair has gone, or "
+				     "the network loses all packets"
+				   : ", and this peer has never answered: look at the GID, "
+				     "the number of its queue pair and its state, and "
+				     "firewalls of UDP port 4791");
+}
+
 enum fault completer_timeout(struct completer *completer, bool excused, uint64_t now_ns)
 {
 	switch (loss_on_timer(completer->loss, excused, now_ns)) {
@@ -553,6 +580,6 @@ enum fault completer_timeout(struct completer *completer, bool excused, uint64_t
 	case LOSS_TIMEOUT_GIVE_UP:
 	default:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);
-		return FAULT_RETRIES_EXHAUSTED;
+		return given_up(&completer->loss->recovery);
 	}
 }

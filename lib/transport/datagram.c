@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_ip.h>
 
+#include "base/reason.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -53,9 +54,11 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 	*absent = false;
 	*count = 0;
 	if (unlikely(!datagram_is(wqe)))
-		return FAULT_SEND_OPERATION;
+		return FAULT_REASON(FAULT_SEND_OPERATION, "a UD queue pair can only SEND");
 	if (wqe->length > datagram->mtu)
-		return FAULT_SEND_LENGTH;
+		return FAULT_REASON(FAULT_SEND_LENGTH,
+				    "a datagram has at most %u bytes, the port's MTU",
+				    datagram->mtu);
 	if (wqe->length == 0)
 		return FAULT_NONE;
 	if (wqe->flags & IBV_SEND_INLINE) {

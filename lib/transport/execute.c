@@ -8,6 +8,7 @@
 #include "mem/mr.h"
 #include "mem/mw.h"
 #include "mem/place.h"
+#include "refusal.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -84,13 +85,13 @@ enum fault execute_write(struct responder *responder, const struct packet *packe
 	if (likely(packet->payload != NULL)) {
 		if (place_guarded(addr, packet->payload, packet->payload_len,
 				  responder->write_left - packet->payload_len) != 0)
-			return FAULT_ACCESS;
+			return RESPONDER_REFUSES(REFUSAL_UNMAPPED);
 		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
 			     packet->payload_len);
 	} else if (addr != ooo_placed(&responder->ooo)) {
 		/* The packet came out of order and was placed. By now the key leads to other memory
 		 * (ibv_rereg_mr(3)), which does not have the bytes. */
-		return FAULT_ACCESS;
+		return RESPONDER_REFUSES(REFUSAL_CHANGED);
 	}
 	responder->write_iova += packet->payload_len;
 	responder->write_left -= packet->payload_len;
@@ -122,8 +123,8 @@ static enum fault execute_read(struct responder *responder, const struct packet 
 	uint8_t *addr;
 
 	/* C9-110: more READs and atomics than the agreed resources. */
-	if (!replies_room(responder->replies))
-		return FAULT_INVALID_REQUEST;
+	if (unlikely(!replies_room(responder->replies)))
+		return RESPONDER_REFUSES(REFUSAL_RESOURCES);
 	if (unlikely(!replies_reserve(responder->replies)))
 		return execute_later(responder);
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
@@ -148,8 +149,10 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 	int rc;
 
 	/* 9.4.5: the address must be a multiple of eight. */
-	if (!replies_room(responder->replies) || packet->iova % sizeof(*addr) != 0)
-		return FAULT_INVALID_REQUEST;
+	if (!replies_room(responder->replies))
+		return RESPONDER_REFUSES(REFUSAL_RESOURCES);
+	if (packet->iova % sizeof(*addr) != 0)
+		return RESPONDER_REFUSES(REFUSAL_ALIGNMENT);
 	if (unlikely(!replies_reserve(responder->replies)))
 		return execute_later(responder);
 	status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
@@ -160,13 +163,13 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 	/* A region may begin at an odd address of this process and an even one in the key's address
 	 * space. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
-		return FAULT_INVALID_REQUEST;
+		return RESPONDER_REFUSES(REFUSAL_ALIGNMENT);
 	if (operation(packet) == OPCODE_FETCH_ADD)
 		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
 	else
 		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);
 	if (rc != 0)
-		return FAULT_ACCESS;
+		return RESPONDER_REFUSES(REFUSAL_UNMAPPED);
 	counters_add(responder->counters, COUNTER_rx_payload_bytes_written, sizeof(*addr));
 	replies_add(responder->replies, &reply);
 	return FAULT_NONE;

@@ -17,6 +17,8 @@
 #define RESPONDER_PASSES (FAULT_COUNT + 2)
 /* The other process has no receive request for it: it gets an RNR NAK. */
 #define RESPONDER_REFUSED (FAULT_COUNT + 3)
+/* The request is refused: enum refusal says why, and decides the fault. */
+#define RESPONDER_REFUSES(refusal) ((enum fault)(FAULT_COUNT + 4 + (refusal)))
 
 /** Execute the expected packet, which has passed all earlier checks. Returns what a check
  * returns. */

@@ -6,6 +6,7 @@
 
 #include <rte_atomic.h>
 
+#include "base/reason.h"
 #include "base/verbs_later.h"
 #include "mem/atomics.h"
 #include "mem/mr.h"
@@ -45,7 +46,9 @@ static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct p
 
 	if (packet->payload_len != sizeof(value) || packet->dma_length != sizeof(value) ||
 	    packet->iova % sizeof(value) != 0)
-		return FAULT_INVALID_REQUEST;
+		return FAULT_REASON(
+			FAULT_INVALID_REQUEST,
+			"an ATOMIC WRITE has 8 bytes and an address that is a multiple of 8");
 	status = mr_reach_remote(pd, qpn, packet->rkey, packet->iova, sizeof(value),
 				 placement_access(packet), touch, &bytes);
 	*absent = status == MR_ABSENT;

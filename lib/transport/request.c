@@ -7,6 +7,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/reason.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
@@ -321,6 +322,9 @@ static void request_repeated(struct requester *requester, const struct request *
 
 void request_stop_at(struct requester *requester, uint32_t index, enum fault fault)
 {
+	/* It is reported when the requests before it are complete. */
+	if (unlikely(reason_wanted))
+		reason_keep(requester);
 	requester->fault = fault;
 	requester->faulty_index = index;
 	request_unlocate(requester);

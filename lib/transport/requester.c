@@ -7,6 +7,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/reason.h"
 #include "request.h"
 #include "transport/local.h"
 #include "wire/headers.h"
@@ -232,7 +233,11 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		/* The peer allows no READ or atomic (ibv_modify_qp(3), max_rd_atomic). */
 		if (!plain && requester_wants_response(wqe) &&
 		    requester->loss->max_responses == 0) {
-			request_stop_at(requester, requester->sq->next, FAULT_SEND_OPERATION);
+			request_stop_at(
+				requester, requester->sq->next,
+				FAULT_REASON(FAULT_SEND_OPERATION,
+					     "the queue pair's max_rd_atomic is 0, so it may send "
+					     "no READ and no atomic"));
 			break;
 		}
 		if (plain ? requester_is_full(requester) : !requester_may_send(requester, wqe))

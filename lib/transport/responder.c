@@ -10,6 +10,7 @@
 #include "responder_rnr.h"
 #include "duplicate.h"
 #include "execute.h"
+#include "refusal.h"
 #include "responder_ooo.h"
 #include "transport/pass.h"
 #include "transport/placement.h"
@@ -95,7 +96,7 @@ static enum fault check_sequence(const struct responder *responder, uint32_t fla
 
 	if (!(flags & OPCODE_FIRST))
 		expected = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
-	return responder->message == expected ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	return responder->message == expected ? FAULT_NONE : RESPONDER_REFUSES(REFUSAL_SEQUENCE);
 }
 
 /*
@@ -116,7 +117,7 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 			return RESPONDER_PASSES;
 	}
 	if (srq == NULL || (responder->receive->taken && srq != responder->srq))
-		return FAULT_INVALID_REQUEST;
+		return RESPONDER_REFUSES(REFUSAL_SRQ);
 	responder->srq = srq;
 	responder->rq = &srq->rq;
 	responder->pd = srq->pd;
@@ -124,21 +125,30 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 	return FAULT_NONE;
 }
 
+/* Return the right that a request needs of the queue pair. */
+static __rte_always_inline unsigned int need_of(const struct packet *packet, uint32_t flags)
+{
+	if (flags & OPCODE_IS_WRITE)
+		return IBV_ACCESS_REMOTE_WRITE;
+	if (operation(packet) == OPCODE_READ_REQUEST)
+		return IBV_ACCESS_REMOTE_READ;
+	if (placement_is(packet))
+		return placement_access(packet);
+	return flags & OPCODE_IS_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0;
+}
+
+unsigned int responder_need(const struct packet *packet)
+{
+	return need_of(packet, packet->op->flags);
+}
+
 /* C9-86: the operation must be enabled on this queue pair. */
 static enum fault check_enabled(const struct responder *responder, const struct packet *packet,
 				uint32_t flags)
 {
-	unsigned int need = 0;
+	const unsigned int need = need_of(packet, flags);
 
-	if (flags & OPCODE_IS_WRITE)
-		need = IBV_ACCESS_REMOTE_WRITE;
-	else if (operation(packet) == OPCODE_READ_REQUEST)
-		need = IBV_ACCESS_REMOTE_READ;
-	else if (placement_is(packet))
-		need = placement_access(packet);
-	else if (flags & OPCODE_IS_ATOMIC)
-		need = IBV_ACCESS_REMOTE_ATOMIC;
-	return (responder->access & need) == need ? FAULT_NONE : FAULT_INVALID_REQUEST;
+	return (responder->access & need) == need ? FAULT_NONE : RESPONDER_REFUSES(REFUSAL_RIGHT);
 }
 
 /* C9-89 to C9-93: check the payload length by the packet's place in its message, and the message's
@@ -148,18 +158,17 @@ static enum fault check_length(const struct responder *responder, const struct p
 {
 	const uint32_t len = packet->payload_len;
 
-	if (!(flags & OPCODE_LAST) && len != responder->mtu)
-		return FAULT_INVALID_REQUEST;
-	if (len > responder->mtu || (!(flags & OPCODE_FIRST) && len == 0))
-		return FAULT_INVALID_REQUEST;
+	if ((!(flags & OPCODE_LAST) && len != responder->mtu) || len > responder->mtu ||
+	    (!(flags & OPCODE_FIRST) && len == 0))
+		return RESPONDER_REFUSES(REFUSAL_MTU);
 	if ((flags & OPCODE_HAS_RETH) && packet->dma_length > WIRE_MESSAGE_MAX)
-		return FAULT_INVALID_REQUEST;
+		return RESPONDER_REFUSES(REFUSAL_LENGTH);
 	if (flags & OPCODE_IS_WRITE) {
 		const uint32_t left =
 			flags & OPCODE_FIRST ? packet->dma_length : responder->write_left;
 
 		if (len > left || ((flags & OPCODE_LAST) && len != left))
-			return FAULT_INVALID_REQUEST;
+			return RESPONDER_REFUSES(REFUSAL_WRITE_LENGTH);
 	}
 	return FAULT_NONE;
 }
@@ -190,15 +199,12 @@ static enum fault check_receive(struct responder *responder, const struct packet
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
 			return responder->service != OPCODE_UC
 				       ? responder_not_ready(responder, packet)
-				       : FAULT_INVALID_REQUEST;
+				       : RESPONDER_REFUSES(REFUSAL_NO_RECEIVE);
 	}
-	/* 9.7.1: a message that is too long for any list is the peer's fault, and not the
-	 * list's. */
 	if ((flags & OPCODE_IS_SEND) &&
 	    packet->payload_len > RTE_MIN(responder->receive->length, (uint64_t)WIRE_MESSAGE_MAX) -
 					  responder->receive->filled)
-		return responder->receive->length > WIRE_MESSAGE_MAX ? FAULT_INVALID_REQUEST
-								     : FAULT_MESSAGE_TOO_LONG;
+		return RESPONDER_REFUSES(REFUSAL_SHORT_RECEIVE);
 	return FAULT_NONE;
 }
 
@@ -317,6 +323,17 @@ static bool is_plain(const struct responder *responder, const struct packet *pac
 	       responder->ooo.count == 0 && responder->service == OPCODE_RC;
 }
 
+/* A check has failed. */
+static __rte_noinline __rte_cold enum fault judge(struct responder *responder,
+						  const struct packet *packet, enum fault fault)
+{
+	if (fault >= RESPONDER_REFUSES(0))
+		fault = refusal_fault(responder, packet, fault - RESPONDER_REFUSES(0));
+	return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
+		       ? responder_rnr_drop_message(responder, packet)
+		       : responder_fail(responder, fault);
+}
+
 /* Process a packet whose turn it may be. The order of the checks is the specification's. `flags`
  * are those of its opcode. Of a plain packet the compiler knows some, and leaves out the checks
  * that it cannot fail. */
@@ -335,7 +352,7 @@ static __rte_always_inline enum fault take(struct responder *responder, const st
 		fault = check_enabled(responder, packet, flags);
 		if (fault == FAULT_NONE)
 			fault = responder_pass(responder, packet);
-		goto judge;
+		goto checked;
 	}
 	if (fault == FAULT_NONE)
 		fault = check_enabled(responder, packet, flags);
@@ -346,15 +363,13 @@ static __rte_always_inline enum fault take(struct responder *responder, const st
 	if (fault == FAULT_NONE)
 		fault = flags & OPCODE_IS_WRITE ? execute_write(responder, packet)
 						: execute_request(responder, packet);
-judge:
+checked:
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
 	if (unlikely(fault == RESPONDER_ABSENT))
 		return responder_rnr_page(responder, packet);
 	if (unlikely(fault != FAULT_NONE))
-		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
-			       ? responder_rnr_drop_message(responder, packet)
-			       : responder_fail(responder, fault);
+		return judge(responder, packet, fault);
 	/* Push the completion before owing the acknowledgement: an overrun is not acknowledged. */
 	if (likely(!passes))
 		fault = responder_complete_message(responder, packet, flags);
@@ -416,14 +431,21 @@ static enum fault responder_take_all(struct responder *responder, const struct p
 	return fault;
 }
 
+#define KIND \
+	(OPCODE_IS_WRITE | OPCODE_IS_SEND | OPCODE_HAS_IMM | OPCODE_HAS_IETH | OPCODE_IS_ATOMIC)
+
+static __rte_noinline enum fault responder_take_plain(struct responder *responder,
+						      const struct packet *packet, uint32_t flags)
+{
+	return take(responder, packet, (flags & ~KIND) | OPCODE_IS_WRITE, true);
+}
+
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
-	const uint32_t kind = OPCODE_IS_WRITE | OPCODE_IS_SEND | OPCODE_HAS_IMM | OPCODE_HAS_IETH |
-			      OPCODE_IS_ATOMIC;
 
-	if (likely((flags & kind) == OPCODE_IS_WRITE && is_plain(responder, packet)))
-		return take(responder, packet, (flags & ~kind) | OPCODE_IS_WRITE, true);
+	if (likely((flags & KIND) == OPCODE_IS_WRITE && is_plain(responder, packet)))
+		return responder_take_plain(responder, packet, flags);
 	return responder_take_all(responder, packet);
 }
 

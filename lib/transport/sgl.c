@@ -6,7 +6,14 @@
 #include <rte_branch_prediction.h>
 
 #include "base/guard.h"
+#include "base/reason.h"
 #include "mem/place.h"
+
+static __rte_noinline __rte_cold enum mr_status unmapped(void)
+{
+	return FAULT_REASON(MR_FAULT,
+			    "the memory of the list is not mapped any more, or not for writing");
+}
 
 /* Find the next `take` bytes of an entry, whether their pages are in memory or not. */
 static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
@@ -104,7 +111,7 @@ static enum mr_status sgl_scatter_piece(struct sgl *sgl, const struct pd *pd, co
 		return status;
 	if (place_guarded((uint8_t *)(uintptr_t)frag.addr, src, len,
 			  RTE_MIN(sgl->next, sge->length - sgl->offset)) != 0)
-		return MR_FAULT;
+		return unmapped();
 	sgl->stored += len;
 	return MR_OK;
 }
@@ -120,7 +127,7 @@ static enum mr_status sgl_scatter_all(struct sgl *sgl, const struct pd *pd, cons
 	if (status != MR_OK)
 		return status;
 	if (guard_run(scatter_copy, &scatter) != 0)
-		return MR_FAULT;
+		return unmapped();
 	sgl->stored += scatter.stored;
 	return MR_OK;
 }

@@ -113,16 +113,17 @@ bool handles_take(const void *handle)
 	return taken;
 }
 
-int handles_end(void *handle, int (*end)(void *handle))
+int handles_end_by(void *handle, int (*end)(void *handle), const char *function)
 {
 	int rc;
 
 	if (!handles_take(handle))
-		return face_errno(-EINVAL);
+		return face_fail(CALL_REASON(-EINVAL, "the object does not exist any more"),
+				 function);
 	rc = end(handle);
 	if (rc != 0)
 		handles_add(handle);
-	return face_errno(rc);
+	return face_fail(rc, function);
 }
 
 void handles_lock(void)

@@ -142,7 +142,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return face_errno(rc);
 }
 
-int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+int modify_cq_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
 	struct face_context *context = face_context(ibv->context);
 	const struct face_cq *face = face_cq(ibv);
@@ -244,7 +244,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
  * gets as many as it asks for should first take the others. But if this goes on, it must run the
  * engine too: engine_ops.polled decides when.
  */
-int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+int poll_cq_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct face_cq *cq = face_cq(ibv);
 	int got;
@@ -262,7 +262,7 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 }
 
 /* Tell the engine that the thread is about to sleep, perhaps in a poll(2) that we cannot see. */
-int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
+int req_notify_cq_op(struct ibv_cq *ibv, int solicited_only)
 {
 	struct face_cq *cq = face_cq(ibv);
 

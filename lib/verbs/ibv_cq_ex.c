@@ -191,7 +191,7 @@ static uint64_t read_wallclock_ns(struct ibv_cq_ex *ex)
 }
 
 /*
- * Fields that no queue can have, because cq_ex_create_op refuses them. A program that reads one
+ * Fields that no queue can have, because create_cq_ex_op refuses them. A program that reads one
  * nevertheless gets 0.
  */
 
@@ -264,7 +264,7 @@ static void list_ex(struct face_cq *cq)
 	pthread_mutex_unlock(&context->face->lock);
 }
 
-struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
+struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
 {
 	struct face_cq *cq;
 	struct cq_wants wants = {.stamps = attr->wc_flags & TIME_FLAGS};

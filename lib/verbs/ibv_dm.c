@@ -72,7 +72,7 @@ static int share(struct face_context *context, struct face_dm *face)
 		       : shared_add(context, SHARED_DM, face->ibv.handle, face->dm, &face->shared);
 }
 
-struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
+struct ibv_dm *alloc_dm_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
 {
 	struct face_context *context = face_context(ibv);
 	struct face_dm *face;
@@ -117,7 +117,7 @@ static int end_dm(void *handle)
 	return 0;
 }
 
-int dm_free_op(struct ibv_dm *ibv)
+int free_dm_op(struct ibv_dm *ibv)
 {
 	return handles_end(ibv, end_dm);
 }

@@ -44,15 +44,16 @@ static int face_begin(struct ibv_pd *pd, struct face_mr **mr)
 }
 
 /* Return the new region, or the error. `key` is both the local and the remote key. */
-static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, void *addr,
-			       size_t length)
+static struct ibv_mr *face_end_by(struct face_mr *mr, int rc, struct ibv_pd *pd, void *addr,
+				  size_t length, const char *function)
 {
 	struct face_context *context = face_context(pd->context);
 
 	if (rc != 0) {
 		quota_give(context->device, DEVICE_QUOTA_MR);
 		free(mr);
-		return face_null(rc);
+		face_fail(rc, function);
+		return NULL;
 	}
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
@@ -68,6 +69,8 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	handles_add(&mr->ibv);
 	return &mr->ibv;
 }
+
+#define face_end(mr, rc, pd, addr, length) face_end_by(mr, rc, pd, addr, length, __func__)
 
 /* Map the region for the port. If this fails, packets copy its payload as usual. */
 static void map_for_port(struct face_context *context, struct mr *mr)
@@ -98,7 +101,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 	return face_end(mr, rc, ibv, addr, length);
 }
 
-struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
+struct ibv_mr *alloc_null_mr_op(struct ibv_pd *ibv)
 {
 	struct ibv_mr *null;
 	struct face_mr *mr;
@@ -116,7 +119,7 @@ struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv)
 }
 
 /* Register device memory. The program has no address of it, so the region is zero-based. */
-struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
+struct ibv_mr *reg_dm_mr_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
 			    size_t length, unsigned int access)
 {
 	struct face_mr *mr;
@@ -391,7 +394,7 @@ static int advise(struct face_context *context, struct ibv_pd *ibv,
 	return rc;
 }
 
-int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
+int advise_mr_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sge, uint32_t num_sge)
 {
 	struct advise_range *ranges = calloc((size_t)num_sge + 1, sizeof(*ranges));

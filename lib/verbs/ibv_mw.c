@@ -33,7 +33,7 @@ static int mw_open(struct face_context *context, struct ibv_pd *pd, enum ibv_mw_
 	return 0;
 }
 
-struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type)
+struct ibv_mw *alloc_mw_op(struct ibv_pd *ibv, enum ibv_mw_type type)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_mw *mw;
@@ -85,7 +85,7 @@ static int end_mw(void *handle)
 	return 0;
 }
 
-int mw_dealloc_op(struct ibv_mw *ibv)
+int dealloc_mw_op(struct ibv_mw *ibv)
 {
 	return handles_end(ibv, end_mw);
 }
@@ -109,7 +109,7 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 
 /* Bind a window of type 1: its next key is chosen here, and is valid once the request is posted
  * (ibv_bind_mw(3)). */
-int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = bind->wr_id,

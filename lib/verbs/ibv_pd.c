@@ -87,7 +87,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return handles_end(ibv, end_pd);
 }
 
-struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr)
+struct ibv_td *alloc_td_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr)
 {
 	struct face_td *td;
 
@@ -119,7 +119,7 @@ static int end_td(void *handle)
 	return 0;
 }
 
-int td_dealloc_op(struct ibv_td *ibv)
+int dealloc_td_op(struct ibv_td *ibv)
 {
 	return handles_end(ibv, end_td);
 }
@@ -187,7 +187,8 @@ static void fill(struct face_parent *parent, const struct ibv_parent_domain_init
 	parent->queues.allocator = &parent->allocator;
 }
 
-struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain_init_attr *attr)
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *ibv,
+				      struct ibv_parent_domain_init_attr *attr)
 {
 	struct face_parent *parent;
 	int rc;

@@ -71,7 +71,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return face_errno(rc);
 }
 
-int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
+int modify_qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);

@@ -17,18 +17,31 @@ static int check_limits(const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (cap->max_send_wr > DEVICE_MAX_QP_WR || cap->max_send_sge > DEVICE_MAX_SGE ||
-	    cap->max_inline_data > DEVICE_MAX_INLINE)
-		return -EINVAL;
-	if (!attr->srq &&
-	    (cap->max_recv_wr > DEVICE_MAX_QP_WR || cap->max_recv_sge > DEVICE_MAX_SGE))
-		return -EINVAL;
+	const struct {
+		const char *name;
+		uint32_t value;
+		uint32_t max;
+	} limited[] = {
+		{"max_send_wr", cap->max_send_wr, DEVICE_MAX_QP_WR},
+		{"max_send_sge", cap->max_send_sge, DEVICE_MAX_SGE},
+		{"max_inline_data", cap->max_inline_data, DEVICE_MAX_INLINE},
+		{"max_recv_wr", attr->srq ? 0 : cap->max_recv_wr, DEVICE_MAX_QP_WR},
+		{"max_recv_sge", attr->srq ? 0 : cap->max_recv_sge, DEVICE_MAX_SGE},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(limited); i++) {
+		if (limited[i].value > limited[i].max)
+			return CALL_REASON(-EINVAL, "%s is %u; the device has %u", limited[i].name,
+					   limited[i].value, limited[i].max);
+	}
 	return 0;
 }
 
-static int check_cq(const struct ibv_context *ibv, const struct ibv_cq *cq)
+static int check_cq(const struct ibv_context *ibv, const struct ibv_cq *cq, const char *name)
 {
-	return cq && cq->context == ibv ? 0 : -EINVAL;
+	return cq && cq->context == ibv
+		       ? 0
+		       : CALL_REASON(-EINVAL, "%s is NULL or of another context", name);
 }
 
 /* Check that the shared receive queue is of this context, and not of an XRC domain: packets name
@@ -37,13 +50,17 @@ static int check_srq(const struct ibv_context *ibv, struct ibv_srq *srq)
 {
 	if (!srq)
 		return 0;
-	return srq->context == ibv && !face_srq(srq)->xrcd ? 0 : -EINVAL;
+	if (srq->context == ibv && !face_srq(srq)->xrcd)
+		return 0;
+	return CALL_REASON(-EINVAL, "the shared receive queue is of another context or of an XRC "
+				    "domain");
 }
 
 static int check_pd(const struct ibv_context *ibv, const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ibv)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "the protection domain is missing or of another "
+					    "context");
 	return 0;
 }
 
@@ -57,20 +74,22 @@ static int check_objects(const struct ibv_context *ibv, const struct ibv_qp_init
 	case IBV_QPT_UD:
 		rc = check_pd(ibv, attr);
 		if (rc == 0)
-			rc = check_cq(ibv, attr->send_cq);
+			rc = check_cq(ibv, attr->send_cq, "send_cq");
 		if (rc == 0)
-			rc = check_cq(ibv, attr->recv_cq);
+			rc = check_cq(ibv, attr->recv_cq, "recv_cq");
 		return rc == 0 ? check_srq(ibv, attr->srq) : rc;
 	case IBV_QPT_XRC_SEND:
 		rc = check_pd(ibv, attr);
-		return rc == 0 ? check_cq(ibv, attr->send_cq) : rc;
+		return rc == 0 ? check_cq(ibv, attr->send_cq, "send_cq") : rc;
 	case IBV_QPT_XRC_RECV:
 		if (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd ||
 		    attr->xrcd->context != ibv)
-			return -EINVAL;
+			return CALL_REASON(-EINVAL, "the XRC domain is missing or of another "
+						    "context");
 		return 0;
 	default:
-		return -EOPNOTSUPP;
+		return CALL_REASON(-EOPNOTSUPP,
+				   "the device has queue pairs of the types RC, UC, UD and XRC");
 	}
 }
 
@@ -286,7 +305,7 @@ static int create(struct face_context *context, struct ibv_qp_init_attr_ex *attr
 	return 0;
 }
 
-struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+struct ibv_qp *create_qp_ex_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
 {
 	struct face_qp *qp;
 	int rc = check_objects(ibv, attr);
@@ -321,7 +340,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	qp = qp_ex_create_op(pd->context, &ex);
+	qp = create_qp_ex_op(pd->context, &ex);
 	if (qp)
 		attr->cap = ex.cap;
 	return qp;

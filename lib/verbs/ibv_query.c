@@ -73,7 +73,7 @@ int later_query_port_speed(struct ibv_context *ibv, uint32_t port_num, uint64_t 
 }
 
 /* Return the clock as adapters do: all of its bits are in tv_nsec, in units of hca_core_clock. */
-int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
+int query_rt_values_ex_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 {
 	struct device *device = face_context(ibv)->device;
 

@@ -102,7 +102,7 @@ static void fill_public(struct face_context *context, struct face_srq *srq,
 	event_init_srq(srq);
 }
 
-struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
+struct ibv_srq *create_srq_ex_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
 {
 	struct face_context *context = face_context(ibv);
 	struct face_srq *srq;
@@ -143,13 +143,13 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 
 	if (!pd)
 		return face_null(-EINVAL);
-	srq = srq_ex_create_op(pd->context, &ex);
+	srq = create_srq_ex_op(pd->context, &ex);
 	if (srq)
 		attr->attr = ex.attr;
 	return srq;
 }
 
-int srq_number_op(struct ibv_srq *ibv, uint32_t *number)
+int get_srq_num_op(struct ibv_srq *ibv, uint32_t *number)
 {
 	const struct face_srq *srq = face_srq(ibv);
 

@@ -12,7 +12,7 @@
 
 #include "verbs_internal.h"
 
-struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr)
+struct ibv_xrcd *open_xrcd_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr)
 {
 	const uint32_t needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct face_context *context = face_context(ibv);
@@ -61,7 +61,7 @@ static int end_xrcd(void *handle)
 	return 0;
 }
 
-int xrcd_close_op(struct ibv_xrcd *ibv)
+int close_xrcd_op(struct ibv_xrcd *ibv)
 {
 	return handles_end(ibv, end_xrcd);
 }
@@ -174,7 +174,7 @@ static int open_away(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
 	return 0;
 }
 
-struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
+struct ibv_qp *open_qp_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
 {
 	const uint32_t needed =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;

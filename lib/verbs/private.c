@@ -25,17 +25,22 @@
  */
 bool verbs_allow_disassociate_destroy;
 
+/* Results of a failed call that also set errno. */
+#define NULL_AND(error)	     (errno = (error), NULL)
+#define ERRNO_AND(error)     (errno = (error))
+#define MINUS_ONE_AND(error) (errno = (error), -1)
+
 #define PRIVATE_ERRNO(name)        \
 	int name(void);            \
 	int name(void)             \
 	{                          \
 		return EOPNOTSUPP; \
 	}
-#define PRIVATE_NULL(name)                     \
-	void *name(void);                      \
-	void *name(void)                       \
-	{                                      \
-		return face_null(-EOPNOTSUPP); \
+#define PRIVATE_NULL(name)                   \
+	void *name(void);                    \
+	void *name(void)                     \
+	{                                    \
+		return NULL_AND(EOPNOTSUPP); \
 	}
 #define PRIVATE_NOTHING(name) \
 	void name(void);      \
@@ -72,19 +77,19 @@ unsigned int __ioctl_final_num_attrs(void)
 	int later_##symbol(void) LATER_CALL(symbol); \
 	int later_##symbol(void)                     \
 	{                                            \
-		return face_errno(-EOPNOTSUPP);      \
+		return ERRNO_AND(EOPNOTSUPP);        \
 	}
 #define LATER_MINUS_ONE(symbol)                      \
 	int later_##symbol(void) LATER_CALL(symbol); \
 	int later_##symbol(void)                     \
 	{                                            \
-		return face_minus_one(-EOPNOTSUPP);  \
+		return MINUS_ONE_AND(EOPNOTSUPP);    \
 	}
 #define LATER_NULL(symbol)                             \
 	void *later_##symbol(void) LATER_CALL(symbol); \
 	void *later_##symbol(void)                     \
 	{                                              \
-		return face_null(-EOPNOTSUPP);         \
+		return NULL_AND(EOPNOTSUPP);           \
 	}
 
 LATER_NULL(ibv_alloc_dmah)
@@ -122,7 +127,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	int fd;
 
 	if (asprintf(&path, "%s/%s", dir, file) < 0)
-		return face_minus_one(-ENOMEM);
+		return MINUS_ONE_AND(ENOMEM);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
 	if (fd < 0)
@@ -136,7 +141,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 	if ((size_t)len < size)
 		buf[len] = '\0';
 	else if (size > 0)
-		return face_minus_one(-ENOSPC); /* there is no room for the string's end */
+		return MINUS_ONE_AND(ENOSPC); /* there is no room for the string's end */
 	return (int)len;
 }
 
@@ -144,7 +149,7 @@ int ibv_read_ibdev_sysfs_file(char *buf __rte_unused, size_t size __rte_unused,
 			      struct verbs_sysfs_dev *sysfs_dev __rte_unused,
 			      const char *format __rte_unused, ...)
 {
-	return face_minus_one(-EOPNOTSUPP);
+	return MINUS_ONE_AND(EOPNOTSUPP);
 }
 
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src)

@@ -10,7 +10,14 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/reason.h"
 #include "ibv_objects.h"
+
+/* explain.c */
+
+/** Tell the user why a call fails, if somebody has said it. `function` is ibv_X, later_X, or X_op
+ * for a call by a context's table. MT-safe; keeps errno. */
+void face_explain(int error, const char *function) __attribute__((cold));
 
 /*
  * Return the result of a call that returns an errno value. Also set errno, as a failed system call
@@ -19,26 +26,22 @@
  * This is the only conversion of an internal error. It gives a program a positive value whatever
  * the sign of `rc` is: a negative one would mean nothing to the program.
  */
-static inline int face_errno(int rc)
+static inline int face_fail(int rc, const char *function)
 {
-	if (unlikely(rc != 0))
-		errno = abs(rc);
+	if (likely(rc == 0))
+		return 0;
+	errno = abs(rc);
+	if (unlikely(reason_wanted))
+		face_explain(abs(rc), function);
 	return abs(rc);
 }
+#define face_errno(rc) face_fail(rc, __func__)
 
 /* Return the result of a failed call that returns a pointer. */
-static inline void *face_null(int rc)
-{
-	face_errno(rc);
-	return NULL;
-}
+#define face_null(rc) (face_fail(rc, __func__), NULL)
 
 /* Return the result of a failed call that returns -1. */
-static inline int face_minus_one(int rc)
-{
-	face_errno(rc);
-	return -1;
-}
+#define face_minus_one(rc) (face_fail(rc, __func__), -1)
 
 /* ibv_device.c */
 
@@ -157,7 +160,8 @@ bool handles_take(const void *handle);
 
 /** End a handle by `end` (0 or -errno). Return an errno value; EINVAL for a pointer that is not a
  * handle. */
-int handles_end(void *handle, int (*end)(void *handle));
+int handles_end_by(void *handle, int (*end)(void *handle), const char *function);
+#define handles_end(handle, end) handles_end_by(handle, end, __func__)
 
 /** Lock the table of handles around fork(), so that the child finds it complete. */
 void handles_lock(void);
@@ -174,7 +178,7 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 		     size_t attr_size);
 int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
-int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values);
+int query_rt_values_ex_op(struct ibv_context *ibv, struct ibv_values_ex *values);
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
 		      struct _compat_ibv_port_attr *attr);
 
@@ -191,10 +195,10 @@ struct cq_wants {
 int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
 	    struct face_cq **cq);
-int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
-int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
-int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
-struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
+int poll_cq_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc);
+int req_notify_cq_op(struct ibv_cq *ibv, int solicited_only);
+int modify_cq_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
+struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
 /** Make the queue's iterator find nothing and return ENODEV, because this is a child process. */
 void cq_ex_disable(struct face_cq *cq);
@@ -262,9 +266,10 @@ void shared_end(struct face_context *root);
 
 /* ibv_pd.c */
 
-struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
-int td_dealloc_op(struct ibv_td *ibv);
-struct ibv_pd *parent_alloc_op(struct ibv_context *ibv, struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *alloc_td_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
+int dealloc_td_op(struct ibv_td *ibv);
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *ibv,
+				      struct ibv_parent_domain_init_attr *attr);
 
 /** End a parent domain. 0, or -EBUSY while objects that were created with it exist. */
 int parent_dealloc(struct face_parent *parent);
@@ -277,27 +282,27 @@ void parent_put(struct face_parent *parent);
 
 /* ibv_mw.c */
 
-struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
-int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-int mw_dealloc_op(struct ibv_mw *ibv);
+struct ibv_mw *alloc_mw_op(struct ibv_pd *ibv, enum ibv_mw_type type);
+int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int dealloc_mw_op(struct ibv_mw *ibv);
 
 /* ibv_dm.c */
 
-struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);
-int dm_free_op(struct ibv_dm *ibv);
+struct ibv_dm *alloc_dm_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);
+int free_dm_op(struct ibv_dm *ibv);
 
 /* ibv_mr.c */
 
-struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
-struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
+struct ibv_mr *alloc_null_mr_op(struct ibv_pd *ibv);
+struct ibv_mr *reg_dm_mr_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
 			    size_t length, unsigned int access);
-int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
+int advise_mr_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sge, uint32_t num_sge);
 
 /* ibv_qp.c, ibv_qp_create.c, ibv_xrc.c, ibv_srq.c */
 
-int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr);
-struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
+int modify_qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr);
+struct ibv_qp *create_qp_ex_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
 
 /** Allocate a queue pair's public part and its events; 0 or -ENOMEM. */
 int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr, struct face_qp **qp);
@@ -319,11 +324,11 @@ void xrc_start_target(struct face_qp *qp);
 /** Remove a handle. Return true if it was the last one: the queue pair ends too. Engine's lock. */
 bool xrc_leave_target(struct face_qp *qp);
 
-struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr);
-int xrcd_close_op(struct ibv_xrcd *ibv);
-struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr);
-struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
-int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
+struct ibv_xrcd *open_xrcd_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr);
+int close_xrcd_op(struct ibv_xrcd *ibv);
+struct ibv_qp *open_qp_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr);
+struct ibv_srq *create_srq_ex_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
+int get_srq_num_op(struct ibv_srq *ibv, uint32_t *number);
 
 /* ibv_comp_cntr.c */
 

@@ -31,6 +31,7 @@ static const struct variable {
 	{PREFIX "ENGINES", "engines"},
 	{PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"},
+	{PREFIX "EXPLAIN", "explain"},
 	{PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "EAL", "eal"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},

@@ -358,6 +358,7 @@ static const struct value values[] = {
 	{SETTING("progress", choice, progress), CHOICES(progress_names)},
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
+	{SETTING("explain", yes_no, explain), .assumed = "yes"},
 	{SETTING("telemetry", yes_no, telemetry)},
 	{SETTING("sack", choice, sack), CHOICES(sack_names)},
 	{SETTING("eal", eal, eal)},

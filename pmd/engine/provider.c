@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/meter.h"
+#include "base/reason.h"
 #include "base/tuning.h"
 #include "config/settings.h"
 #include "device/device.h"
@@ -631,6 +632,7 @@ static int provider_start(struct device **devices, size_t max)
 		rc = -ENOTSUP;
 	} else {
 		log_set_level((enum log_level)settings.log_level);
+		reason_wanted = settings.explain;
 		/* The names were checked when they were set. */
 		tuning_without(settings.without);
 		store_force(provider_stores(settings.stores));

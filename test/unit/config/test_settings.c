@@ -348,7 +348,7 @@ TEST(settings_get__is_what_set_takes)
 		{"max-memory", "4096"},	  {"max-buffers", "800"},
 		{"kernel", "eth0"},	  {"view", "preload"},
 		{"sack", "yes"},	  {"stores", "round"},
-		{"eal", "-a 1:2.0 -l 1"},
+		{"eal", "-a 1:2.0 -l 1"}, {"explain", "yes"},
 	};
 	struct settings settings;
 	char value[1024];

@@ -66,8 +66,8 @@ TEST(destroy__twice_is_refused)
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	EXPECT_REFUSED(ibv_dereg_mr(mr));
 	/* verbs.h itself looks at the window. */
-	assert_int_equal(mw_dealloc_op(mw), 0);
-	EXPECT_REFUSED(mw_dealloc_op(mw));
+	assert_int_equal(dealloc_mw_op(mw), 0);
+	EXPECT_REFUSED(dealloc_mw_op(mw));
 	assert_int_equal(ibv_destroy_cq(pair.cq), 0);
 	EXPECT_REFUSED(ibv_destroy_cq(pair.cq));
 	assert_int_equal(ibv_dealloc_pd(pair.pd), 0);
@@ -95,12 +95,12 @@ TEST(destroy__twice_what_verbs_h_looks_at)
 	struct ibv_parent_domain_init_attr parent_attr = {.pd = ibv_alloc_pd(*state)};
 	struct ibv_pd *parent = ibv_alloc_parent_domain(*state, &parent_attr);
 
-	assert_int_equal(dm_free_op(dm), 0);
-	EXPECT_REFUSED(dm_free_op(dm));
-	assert_int_equal(td_dealloc_op(td), 0);
-	EXPECT_REFUSED(td_dealloc_op(td));
-	assert_int_equal(xrcd_close_op(xrcd), 0);
-	EXPECT_REFUSED(xrcd_close_op(xrcd));
+	assert_int_equal(free_dm_op(dm), 0);
+	EXPECT_REFUSED(free_dm_op(dm));
+	assert_int_equal(dealloc_td_op(td), 0);
+	EXPECT_REFUSED(dealloc_td_op(td));
+	assert_int_equal(close_xrcd_op(xrcd), 0);
+	EXPECT_REFUSED(close_xrcd_op(xrcd));
 	assert_int_equal(ibv_dealloc_pd(parent), 0);
 	EXPECT_REFUSED(ibv_dealloc_pd(parent));
 	assert_int_equal(ibv_dealloc_pd(parent_attr.pd), 0);

@@ -184,6 +184,9 @@ enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, 
 /** Check whether a peer may use a key for this access, without a range. MT-safe as mr_resolve. */
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need);
 
+/** Return the name of the first of these rights (enum ibv_access_flags), for a message. MT-safe. */
+const char *mr_right_name(unsigned int rights);
+
 /** Open what registration needs from the system, before the program drops privileges or changes its
  * root directory. MT-safe; call it again in a child of fork(). */
 void mr_prepare(void);

@@ -157,6 +157,10 @@ void responder_forget_old(struct responder *responder, uint64_t now_ns);
 /** Start over, expecting `epsn`. */
 void responder_reset(struct responder *responder, struct psn epsn);
 
+/** Return the right (enum ibv_access_flags) that a request needs of its queue pair, or 0. MT-safe.
+ */
+unsigned int responder_need(const struct packet *packet);
+
 /**
  * Process a request packet. Its answer is then owed in `replies`. On an unreliable connection
  * nothing is owed, and a message with a lost or bad packet is dropped silently (9.8.2.2).

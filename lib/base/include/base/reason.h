@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why something fails. The check that fails says so in a sentence, and who reports the failure to
+ * the user adds it (uroce-run --explain). While nobody wants reasons, a check that passes costs
+ * nothing, and one that fails a load.
+ */
+#ifndef BASE_REASON_H
+#define BASE_REASON_H
+
+#include <stdbool.h>
+
+#include <rte_branch_prediction.h>
+
+/* Set before the first check, and then constant. */
+extern bool reason_wanted;
+
+/* What fails: a call of the program with this errno value, or a work request or packet. */
+#define REASON_FAULT 0
+
+/**
+ * Say why something fails: a sentence without a full stop. The newest one of a thread counts.
+ * MT-safe; keeps errno.
+ *
+ * @param of
+ *   An errno value of either sign, or REASON_FAULT.
+ */
+void reason_say(int of, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+
+/** Return what this thread has said since the last call about a failure of this kind, or NULL. It
+ * is valid until the thread says something else. MT-safe. */
+const char *reason_take(int of);
+
+/**
+ * Keep what this thread has said about a fault that is reported later, perhaps by another thread:
+ * of a send request that waits for those before it. Of many that are kept at a time only the newest
+ * stay. MT-safe.
+ *
+ * @param who
+ *   Whose failure it is.
+ */
+void reason_keep(const void *who);
+
+/** Say once more what was kept for `who`, if something was. MT-safe. */
+void reason_restore(const void *who);
+
+/** Evaluate to `error`, the negative errno value of a call of the program, and say why. */
+#define CALL_REASON(error, ...) \
+	(unlikely(reason_wanted) ? (reason_say(error, __VA_ARGS__), (error)) : (error))
+
+/** Evaluate to `failure`, and say why a work request or a packet fails. */
+#define FAULT_REASON(failure, ...) \
+	(unlikely(reason_wanted) ? (reason_say(REASON_FAULT, __VA_ARGS__), (failure)) : (failure))
+
+#endif
