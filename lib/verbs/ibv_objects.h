@@ -24,6 +24,8 @@
 #include "queue/channel.h"
 #include "queue/ring.h"
 
+#include "later.h"
+
 struct cq;
 struct dm;
 struct face_qp_cntrs;
@@ -258,23 +260,6 @@ struct face_target {
 };
 static_assert(offsetof(struct face_target, member) == 0, "xrc_share_find gets the member");
 
-/* Fields behind wr_atomic_write in struct ibv_qp_ex. verbs.h has them since rdma-core 45. */
-struct face_qp_ex_later {
-	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
-			 uint8_t type, uint8_t level);
-};
-
-#define FACE_QP_EX_LATER_OFF                           \
-	(offsetof(struct ibv_qp_ex, wr_atomic_write) + \
-	 sizeof(((struct ibv_qp_ex *)NULL)->wr_atomic_write))
-
-/* Return the fields that verbs.h of rdma-core 44 lacks. They have the same place whatever verbs.h
- * this library is compiled with. */
-static inline struct face_qp_ex_later *face_qp_ex_later(struct ibv_qp_ex *ex)
-{
-	return (struct face_qp_ex_later *)((char *)ex + FACE_QP_EX_LATER_OFF);
-}
-
 struct face_qp {
 	struct face_object object;
 	struct channel_several events;
@@ -300,7 +285,7 @@ struct face_qp {
 		struct ibv_qp ibv;
 		/* The fields from here on exist only if is_ex is set. */
 		struct ibv_qp_ex ex; /* contains ibv as well */
-		char room[FACE_QP_EX_LATER_OFF + sizeof(struct face_qp_ex_later)];
+		char room[LATER_QP_EX_OFF + sizeof(struct later_qp_ex)];
 	};
 	struct sq *build_sq; /* queue in which lists are built; in a child process a dummy */
 	uint32_t wr_opcodes; /* opcodes that may be built: bits of enum ibv_wr_opcode */

@@ -276,7 +276,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
-	face_qp_ex_later(ex)->wr_flush = wr_flush;
+	later_qp_ex(ex)->wr_flush = wr_flush;
 }
 
 /*

@@ -14,6 +14,22 @@
 
 #define LATER_CALL(symbol) __asm__(#symbol)
 
+/* Fields behind wr_atomic_write in struct ibv_qp_ex. verbs.h has them since rdma-core 45. They have
+ * the same place whatever verbs.h this library is compiled with. */
+struct later_qp_ex {
+	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t length,
+			 uint8_t type, uint8_t level);
+};
+
+#define LATER_QP_EX_OFF                                \
+	(offsetof(struct ibv_qp_ex, wr_atomic_write) + \
+	 sizeof(((struct ibv_qp_ex *)NULL)->wr_atomic_write))
+
+static inline struct later_qp_ex *later_qp_ex(struct ibv_qp_ex *ex)
+{
+	return (struct later_qp_ex *)((char *)ex + LATER_QP_EX_OFF);
+}
+
 /* enum ibv_mr_init_attr_mask */
 #define LATER_REG_MR_IOVA      (1u << 0)
 #define LATER_REG_MR_ADDR      (1u << 1)

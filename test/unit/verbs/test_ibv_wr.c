@@ -323,7 +323,7 @@ TEST(flush__by_programs_of_later_releases)
 	struct extended extended =
 		start(*state, IBV_QPT_RC, IBV_QP_EX_WITH_RDMA_WRITE | LATER_QP_EX_WITH_FLUSH);
 	void (*const flush)(struct ibv_qp_ex *, uint32_t, uint64_t, size_t, uint8_t, uint8_t) =
-		face_qp_ex_later(extended.ex)->wr_flush;
+		later_qp_ex(extended.ex)->wr_flush;
 	struct ibv_qp_attr attr = {.qp_access_flags =
 					   IBV_ACCESS_REMOTE_WRITE | LATER_ACCESS_FLUSH_GLOBAL};
 	struct ibv_mr *mr = ibv_reg_mr(extended.pd, target, BYTES,
