@@ -140,7 +140,7 @@ static int memif_check_occupant(const char *path, enum occupant occupant)
 	return -EADDRINUSE;
 }
 
-static int memif_prepare_server(const char *path, bool is_abstract)
+int memif_make_room(const char *path, bool is_abstract)
 {
 	enum occupant occupant = memif_find_occupant(path, is_abstract);
 	int lock = -1, rc;
@@ -284,8 +284,6 @@ int memif_args_complete(struct devargs *devargs)
 		rc = memif_check_abstract(devargs);
 	if (rc == 0)
 		rc = memif_check_path(path, is_abstract);
-	if (rc == 0 && memif_is_server(devargs))
-		rc = memif_prepare_server(path, is_abstract);
 	if (rc != 0)
 		return rc;
 	if (!is_abstract)

@@ -129,8 +129,12 @@ struct memif_port {
 };
 
 /** Add the arguments that the user left out: the buffer size, and a MAC address that is the same
- * after a restart. Remove a dead server's socket. 0 or -errno (logged). */
+ * after a restart. 0 or -errno (logged). */
 int memif_args_complete(struct devargs *devargs);
+
+/** Check that no server has a socket's name, and remove a dead server's socket. Not when the port
+ * is prepared: the server may be an owner that this process replaces. 0 or -errno (logged). */
+int memif_make_room(const char *path, bool is_abstract);
 
 /** Make `port` a memif port. Its device arguments have been parsed. Before EAL starts. Not MT-safe.
  * 0 or -errno (logged). */

@@ -43,7 +43,7 @@ static int server_bind(struct memif_port *memif, int fd)
 }
 
 /* Listen under a lock: until the socket listens, it looks like that of a dead server
- * (memif_prepare_server). */
+ * (memif_make_room). */
 static int server_listen(struct memif_port *memif, int fd)
 {
 	const int lock = memif->is_abstract ? -1 : dir_lock(memif->path);
@@ -55,9 +55,13 @@ static int server_listen(struct memif_port *memif, int fd)
 
 static int server_open(struct memif_port *memif)
 {
-	const int fd = memif_conn_socket();
-	const int rc = fd < 0 ? fd : server_listen(memif, fd);
+	int rc = memif_make_room(memif->path, memif->is_abstract);
+	int fd;
 
+	if (rc != 0)
+		return rc;
+	fd = memif_conn_socket();
+	rc = fd < 0 ? fd : server_listen(memif, fd);
 	if (rc == 0) {
 		memif->listen_fd = fd;
 		return memif_conn_watch(memif, fd);

@@ -78,9 +78,10 @@ TEST(memif_open__leaves_nothing_behind)
 	snprintf(text, sizeof(text), "net_memif0,role=server,socket=%s", ends_path);
 	port.make_pool = ends_make_no_pool;
 	assert_int_equal(port_prepare(&port, text, 0), 0);
-	/* Somebody else was faster. */
+	/* Somebody else was faster, and says no hello. */
 	strcpy(addr.sun_path, ends_path);
 	assert_int_equal(bind(other, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(other, 1), 0);
 	before = fds_count();
 	assert_int_equal(port_open(&port), -EADDRINUSE);
 	port_destroy(&port);
