@@ -46,6 +46,7 @@ from programs.share.attached_engines import AttachedEnginesTest  # noqa: E402
 from programs.share.call_by_call import CallByCallTest  # noqa: E402
 from programs.share.crowds import CrowdsTest  # noqa: E402
 from programs.share.operate import OperateTest  # noqa: E402
+from programs.share.replaced import ReplacedTest  # noqa: E402
 from programs.share.restart import RestartTest  # noqa: E402
 from programs.share.share import ShareTest  # noqa: E402
 from programs.tools.ci import CiTest  # noqa: E402
@@ -121,6 +122,7 @@ def groups(options):
         Group("inside", lambda report, _: InsideTest(report).run_all()),
         drawn("fuzz", FuzzTest, alone=True, needs_root="it has fuzzers of several users"),
         plain("restart", RestartTest, alone=True),
+        plain("restart", ReplacedTest, alone=True),
         plain("crowds", CrowdsTest, alone=True),
         Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
         # The last group, because it looks at what all others have tried.

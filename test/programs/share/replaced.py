@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroced --replace, without a service manager, on ports of each kind: the programs on them go on."""
+
+import os
+import tempfile
+
+from harness.process import LocalHost, Process, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN
+from programs.share.share import SECONDS
+
+UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
+PORT = 26100
+TIMES = 2
+LOCAL = ["--port", "local0", "--ip", "198.18.0.1/24"]
+MEMIF = "net_memif0,socket={dir}/memif.sock,role="
+PORTS = """[port uroce0]
+port = local0
+ip = 198.18.0.1/24
+[port uroce1]
+port = local1
+ip = 198.19.0.1/24
+"""
+WRITE = ["ib_write_bw"]
+# name, options of uroced, program, its device, options of a server that is not attached
+CASES = (
+    ("a local port, XRC", LOCAL, ["ib_send_bw", "-c", "XRC"], DEVICE, None),
+    ("a port with losses", [*LOCAL, "--impair", "loss=0.01"], WRITE, DEVICE, None),
+    ("the second of two ports", ["--config", "{dir}/ports.conf"], WRITE, "uroce1", None),
+    ("a memif port", ["--port", MEMIF + "server", "--ip", "10.9.4.1/24"], WRITE, DEVICE,
+     ["--port", MEMIF + "client", "--ip", "10.9.4.2/24"]),
+)
+
+
+class ReplacedTest:
+    """One pair of programs for each port."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = os.path.join(work_dir, "replaced")
+        os.mkdir(self._work_dir)
+        self._processes = []
+        self._dir = None
+
+    def run_all(self):
+        for number, case in enumerate(CASES):
+            self._report.check(f"restart: --replace on {case[0]}", self._run, number, *case[1:])
+            for process in self._processes:
+                process.kill()
+            self._processes.clear()
+
+    def _words(self, words):
+        return [word.format(dir=self._dir) for word in words]
+
+    def _uroced(self, name, options, *more):
+        socket = os.path.join(self._dir, "uroced.sock")
+        uroced = Process([UROCED, *self._words(options), "--socket", socket, "--file-prefix", f"replaced-{os.getpid()}",
+                          "--log-level", "info", *more], os.path.join(self._dir, name), 0)
+        self._processes.append(uroced)
+        if not wait_until(lambda: uroced.poll() is not None or "ready:" in uroced.output(), SECONDS) or uroced.poll() is not None:
+            raise CheckFailed("uroced does not start", uroced.story(name))
+        return uroced
+
+    def _program(self, name, options, argv):
+        program = LocalHost(name, self._dir, [UROCE_RUN, *self._words(options), "--"]).start(argv, 0)
+        self._processes.append(program)
+        return program
+
+    def _run(self, number, options, program, device, server_options):
+        port = PORT + number
+        self._dir = tempfile.mkdtemp(dir=self._work_dir)
+        with open(os.path.join(self._dir, "ports.conf"), "w", encoding="ascii") as file:
+            file.write(PORTS)
+        uroced = self._uroced("uroced-0", options)
+        attached = ["--socket", "{dir}/uroced.sock"]
+        argv = ["stdbuf", "-oL", *program, "-F", "-d", device, "-x", "1", "--run_infinitely", "-D", "1", "-p", str(port)]
+        server = self._program("server", server_options or attached, argv)
+        if not wait_until(lambda: server.poll() is not None or server.listens(port), SECONDS):
+            raise CheckFailed("the server does not listen", server.story("server"))
+        client = self._program("client", attached, [*argv, "127.0.0.1"])
+        wait_until(lambda: "#bytes" in client.output() or client.poll() is not None, SECONDS)
+        self._goes_on(client, server, uroced)
+        for turn in range(1, TIMES + 1):
+            last, uroced = uroced, self._uroced(f"uroced-{turn}", options, "--replace")
+            if last.wait(SECONDS) != 0:
+                raise CheckFailed("the replaced uroced fails", last.story("uroced"))
+            self._goes_on(client, server, uroced)
+
+    @staticmethod
+    def _goes_on(client, server, uroced):
+        """The client reports its rate each second."""
+        length = len(client.output())
+        wait_until(lambda: client.poll() is not None or len(client.output()) > length, SECONDS)
+        if client.poll() is not None or server.poll() is not None or len(client.output()) == length:
+            raise CheckFailed("the programs do not go on", [*client.story("client"), *server.story("server"), *uroced.story("uroced")])
