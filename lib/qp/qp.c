@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cachelines.h"
+#include "base/reason.h"
 #include "qp_internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
@@ -471,7 +472,8 @@ int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad
 {
 	if (!qp_takes_sends(qp)) {
 		*bad = wr;
-		return EINVAL;
+		return CALL_REASON(EINVAL, "the queue pair is in %s; it sends in RTS",
+				   attr_state_name(qp_state(qp)));
 	}
 	return sq_post(&qp->sq, (enum ibv_qp_type)qp->sq.attr.type, wr, bad);
 }

@@ -259,10 +259,11 @@ static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_
 
 	/* Pairs with the release store in sq_pop: the requester no longer uses the slot. */
 	if (index - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr)
-		return CALL_REASON(ENOMEM,
-				   "the queue is full: it has %u work requests, each of them until "
-				   "a completion of it or of a later one is polled",
-				   sq->attr.max_wr);
+		return CALL_REASON(
+			ENOMEM,
+			"the queue is full: it has room for %u work requests that are not "
+			"complete",
+			sq->attr.max_wr);
 	rc = plain ? 0 : check(sq, opcodes, wr);
 	if (rc != 0)
 		return rc;

@@ -346,14 +346,17 @@ static void no_reads_allowed(void)
 
 static void more_reads_than_agreed(void)
 {
-	struct ibv_send_wr wr = request(IBV_WR_RDMA_READ);
+	struct ibv_send_wr wrs[16], *bad;
 
 	world.attr_a.max_rd_atomic = 16;
 	world.attr_b.max_dest_rd_atomic = wrong ? 1 : 16;
 	connect_both();
-	/* A peer that is uroce may have eight times as many. */
-	for (int i = 0; i < 16; i++)
-		must(post(wr) == 0, "ibv_post_send");
+	/* All at a time: a peer that is uroce may have eight times as many as agreed. */
+	for (int i = 0; i < 16; i++) {
+		wrs[i] = request(IBV_WR_RDMA_READ);
+		wrs[i].next = i < 15 ? &wrs[i + 1] : NULL;
+	}
+	must(ibv_post_send(world.a, wrs, &bad) == 0, "ibv_post_send");
 	await(16);
 }
 
@@ -414,9 +417,22 @@ static void retry_count(void)
 static void full_queue(void)
 {
 	world.init.sq_sig_all = 0;
+	/* Nobody answers, so nothing completes. */
+	world.attr_a.dest_qp_num = 0xfffff0;
+	world.attr_a.timeout = 31;
 	connect_both();
 	for (int i = 0; i < (wrong ? 20 : 16); i++)
 		post(request(IBV_WR_RDMA_WRITE));
+}
+
+static void too_early(void)
+{
+	make();
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RTR) == 0, "RTR");
+	if (!wrong)
+		must(move(world.a, &world.attr_a, IBV_QPS_RTS, RTS) == 0, "RTS");
+	post(request(IBV_WR_RDMA_WRITE));
 }
 
 static void too_many_entries(void)
@@ -515,13 +531,17 @@ static void destroyed_twice(void)
 static void full_completion_queue(void)
 {
 	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+	struct ibv_async_event event;
 
 	world.cqe = 4;
 	connect_both();
 	wr.sg_list->length = 8;
 	for (int i = 0; i < (wrong ? 16 : 4); i++)
 		post(wr);
-	await(1);
+	if (wrong)
+		must(ibv_get_async_event(world.context, &event) == 0, "ibv_get_async_event");
+	else
+		await(4);
 }
 
 static void window_without_right(void)
@@ -576,6 +596,7 @@ static const struct {
 	CASE(no_grh),
 	CASE(retry_count),
 	CASE(full_queue),
+	CASE(too_early),
 	CASE(too_many_entries),
 	CASE(long_inline),
 	CASE(long_datagram),

@@ -14,6 +14,7 @@ from programs.share.share import SECONDS, UROCED, Uroced
 FOLDER = os.path.dirname(UROCE_RUN)
 TESTROCE = os.path.join(FOLDER, "testroce")
 REMOTE_WRITE = os.path.join(FOLDER, "examples", "remote_write")
+ZOO = os.path.join(FOLDER, "..", "test", "zoo", "zoo")
 PING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hosts", "ping.py")
 PORT = 27900
 WAIT = ["ibv_rc_pingpong", "-d", "uroce0", "-g", "0", "-p", str(PORT)]  # for a peer that does not come
@@ -33,6 +34,7 @@ class MoreOptionsTest:
 
     def run_all(self):
         for name, function in (("--help and --version", self._told), ("uroce-run --progress", self._progress),
+                               ("uroce-run --explain", self._explain),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
                                ("testroce's port", self._port),
@@ -65,6 +67,14 @@ class MoreOptionsTest:
                 expect(found == helpers, f"{mode}: {found} helpers")
             finally:
                 server.kill()
+
+    @staticmethod
+    def _explain():
+        """test/zoo/check.py knows all that it says."""
+        for explain, complains in (("--explain", True), ("--explain=no", False)):
+            done = ask([UROCE_RUN, explain, "--local", "--", ZOO, "port_number"], SECONDS)
+            said = "uroce: ibv_modify_qp: port_num is 2" in done.stderr
+            expect(done.returncode == 0 and said == complains, explain, done.stderr)
 
     def _stores(self):
         """At its end a program tells its counters."""
