@@ -7,9 +7,9 @@ import re
 import threading
 import time
 
-from harness.process import Namespace, Process, run, wait_until
+from harness.process import Namespace, Process, ask, run, wait_until
 from harness.report import CheckFailed
-from harness.tools import UROCE_RUN
+from harness.tools import UROCE_CTL, UROCE_RUN
 
 SECONDS = 60
 TIMES = 10
@@ -96,10 +96,16 @@ class RestartedService:
         if not wait_until(lambda: server.listens(18800), SECONDS):
             raise CheckFailed("the server does not listen", server.story("server"))
         self._within("attached", f"uroce-run -- {BW} {HERE}")
-        time.sleep(1)  # rping -s prints nothing when it listens
+        if not wait_until(self._listens, SECONDS, 0.2):
+            raise CheckFailed("rping does not listen", self._programs["server there"].story("server"))
         self._within("attached, another host", f"uroce-run -- {RPING.format(THERE)} -c")
         self._within("isolated, another host", f"uroce-run --isolated -- {RPING.format(THERE)} -c")
         self._all_go_on()
+
+    def _listens(self):
+        """rping prints nothing when it listens."""
+        ids = json.loads(ask([UROCE_CTL, "-j", "resource", "show", "cm_id"], SECONDS).stdout or "[]")
+        return any(entry["pid"] == self._programs["server there"].pid and entry["state"] == "LISTEN" for entry in ids)
 
     def _status(self):
         status, text = self._machine.try_("uroced --status")
