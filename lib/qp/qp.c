@@ -452,6 +452,7 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.send_cq = qp->completer.cq ? qp->completer.cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 		.cc = qp->pacer.cc ? qp->pacer.cc->kind : CC_NONE,
+		.waits = qp_waits_for(qp),
 	};
 	if (has_expected_psn(qp))
 		view->rq_psn = qp->responder.epsn.v;

@@ -33,6 +33,7 @@ static void write_qp(struct qp *qp, void *arg)
 		.send_cq = view.send_cq,
 		.recv_cq = view.recv_cq,
 		.cc = view.cc,
+		.waits = view.waits,
 	};
 	memcpy(record.qp.dgid, view.dgid, sizeof(record.qp.dgid));
 	report_add(arg, &record);

@@ -11,6 +11,7 @@
 
 #include "mem/mr.h"
 #include "qp/attr.h"
+#include "qp/qp.h"
 #include "report/read.h"
 #include "transport/cc.h"
 #include "wire/cm_ip.h"
@@ -100,6 +101,8 @@ static void tell_qp(const struct report_qp *qp, const struct report_fields *fiel
 		tell_number(fields, "path-mtu", 128u << qp->path_mtu);
 	tell_number(fields, "sends", qp->sends);
 	tell_number(fields, "receives", qp->receives);
+	if (qp_waits_name(qp->waits))
+		tell_text(fields, "waits-for", qp_waits_name(qp->waits));
 	tell_number(fields, "pdn", qp->pd);
 	tell_number(fields, "send-cqn", qp->send_cq);
 	tell_number(fields, "recv-cqn", qp->recv_cq);

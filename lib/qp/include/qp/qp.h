@@ -163,6 +163,16 @@ int qp_change_cc(struct qp *qp, const struct cc_attr *attr);
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /* State of a queue pair that is shown to users. */
+enum qp_waits {
+	QP_WAITS_NOTHING,      /* no request is posted, or it may not be sent */
+	QP_WAITS_ANSWER,       /* of the peer */
+	QP_WAITS_ANSWER_AGAIN, /* the same, and a retry is used up */
+	QP_WAITS_RECEIVE,      /* the peer had no receive request (RNR NAK) */
+	QP_WAITS_PAGE,	       /* of this process's memory */
+	QP_WAITS_RATE,	       /* its rate limit or congestion control holds it */
+	QP_WAITS_POLL,	       /* no thread has run it since the request was posted */
+};
+
 struct qp_view {
 	uint32_t qpn;
 	uint32_t dest_qpn;
@@ -177,8 +187,15 @@ struct qp_view {
 	uint32_t send_cq;
 	uint32_t recv_cq;
 	enum cc_kind cc;
+	enum qp_waits waits;
 	uint8_t dgid[16];
 };
+
+/** Return what the queue pair waits for. Engine or control. */
+enum qp_waits qp_waits_for(const struct qp *qp);
+
+/** Return a name of enum qp_waits, or NULL for nothing and unknown values. MT-safe. */
+const char *qp_waits_name(uint32_t waits);
 
 /** Fill the view. Engine or control. */
 void qp_look(const struct qp *qp, struct qp_view *view);

@@ -20,7 +20,7 @@
 #include "transport/cc_params.h"
 
 #define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	    6
+#define REPORT_VERSION	    7
 #define REPORT_STATS_MAX    96
 #define REPORT_RECORDS_MAX  16384
 #define REPORT_ATTACHED_MAX 256
@@ -75,7 +75,8 @@ struct report_qp {
 	uint32_t sq_psn, rq_psn;
 	uint32_t sends, receives; /* work requests that are posted and not completed */
 	uint32_t pd, send_cq, recv_cq;
-	uint32_t cc; /* enum cc_kind */
+	uint32_t cc;	/* enum cc_kind */
+	uint32_t waits; /* enum qp_waits */
 	uint8_t dgid[16];
 };
 
