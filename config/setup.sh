@@ -23,7 +23,7 @@ DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 pyflakes3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
 	openmpi-bin libopenmpi-dev libfabric-bin qperf python3-jsonschema python3-prometheus-client
-	dapl2-utils libgloo-dev g++ valgrind ceph-mon ceph-osd ceph-common codespell shellcheck"
+	dapl2-utils libgloo-dev g++ valgrind ceph-mon ceph-osd ceph-common codespell shellcheck prometheus"
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 LINT_PKGS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
@@ -34,7 +34,7 @@ PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang clang-format codespell shellcheck ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong valgrind"
+TEST_PARTS="clang clang-format codespell shellcheck ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong valgrind promtool"
 LINT_PARTS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
 COVERAGE_PARTS="gcovr"
 PERF_PARTS="gnuplot libiscsi.pc"

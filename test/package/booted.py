@@ -7,7 +7,8 @@ import re
 import shlex
 import subprocess
 
-from harness.process import wait_until
+from examples import operator_page
+from harness.process import Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tcx import may_attach
 from booted_restart import TIMES, RestartedService
@@ -32,6 +33,22 @@ DROP_IN = "install -D -m 644 /usr/share/uroce/systemd/on-uroce.conf /etc/systemd
 # What the kernel shows of a process that the unit restricts: none of the unit's three capabilities, as local0 needs none; no new
 # ones, a filter of system calls.
 RESTRICTED = {"CapEff": "0000000000000000", "CapBnd": "0000008000003000", "NoNewPrivs": "1", "Seccomp": "2"}
+
+
+# A peer that sends to RoCE's port; and what is true after the commands of a section of doc/operator/uroced.md.
+SEND = """import socket, time
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    sender.sendto(bytes(64), ("10.9.1.1", 4791))
+    time.sleep(0.1)"""
+AFTER = {
+    "Start": "systemctl is-active uroced@eth1 uroced",
+    "Watch": "until curl -s http://127.0.0.1:9471/metrics | grep uroce_device_info; do sleep 0.1; done",
+    "Restart and upgrade": "uroced --version; uroce-run -- ibv_devinfo; uroce-run --socket /run/uroce/eth1.sock -- ibv_devinfo",
+    "Capture": "test -s roce.pcapng",
+    "Core": 'test "$(systemctl show -P LimitCORE uroced@eth1)" = infinity',
+    "Remove": "! test -e /usr/bin/uroce-run; ! systemctl is-active uroced.socket",
+}
 
 
 def make_group():
@@ -111,7 +128,7 @@ class BootedTest:
         if not group:
             self._report.skip("package: booted", "no control group can be made in a cgroup2")
             return
-        self._place.install("systemd dbus ibverbs-utils perftest rdmacm-utils")
+        self._place.install("systemd dbus ibverbs-utils perftest rdmacm-utils curl prometheus socat tcpdump")
         self._place.copy(self._debs.file("uroce"), "/tmp")
         self._place.install("/tmp/uroce_*.deb")
         argv = self._place.argv(f"exec {NEW_NAMESPACES} sh -ec {shlex.quote(BOOT)}")
@@ -132,6 +149,7 @@ class BootedTest:
                 self._check("the socket's group is the administrator's choice", self._socket_group)
                 self._check("stopped units leave no socket", self._stop)
                 self._restarts()
+                self._check("doc/operator/uroced.md: all commands", self._page)
         finally:
             if self._machine:
                 os.kill(self._machine.pid, 9)
@@ -226,6 +244,34 @@ class BootedTest:
         owner = self._machine.run("stat -c %U:%G:%a /run/uroce/uroced.sock").strip()
         if owner != "root:users:660":
             raise CheckFailed(f"the socket belongs to {owner}")
+
+    def _page(self):
+        """Run the commands in the order of the page. The package that it installs again is of a later version."""
+        commands, files = operator_page()
+        self._machine.run("dpkg --purge uroce")
+        self._machine.write("/etc/prometheus/prometheus.yml", files["yaml"])
+        self._machine.write("/etc/apt/apt.conf.d/99page", 'APT::Get::Assume-Yes "true";\nAPT::Install-Recommends "false";\n')
+        self._place.copy(self._debs.file("uroce"), "/root")
+        peer = Namespace("operator")
+        enter = ["nsenter", "--target", str(self._machine.pid), "--net"]
+        for number in (1, 2):
+            for argv in (["link", "add", f"eth{number}", "type", "veth", "peer", "name", f"eth{number}", "netns", peer.name],
+                         ["addr", "add", f"10.9.{number}.1/24", "dev", f"eth{number}"], ["link", "set", f"eth{number}", "up"]):
+                subprocess.run([*enter, "ip", *argv], check=True)
+            peer.run("ip", "link", "set", f"eth{number}", "up")
+        peer.run("ip", "addr", "add", "10.9.1.2/24", "dev", "eth1")
+        sender = Process([*peer.prefix, "python3", "-c", SEND], os.path.join(self._place.root, "..", "sender.log"))
+        try:
+            for section, script in commands.items():
+                if section == "Restart and upgrade":
+                    self._machine.run("rm /root/uroce_*.deb")
+                    self._place.copy(self._debs.file("uroce", self._debs.later), "/root")
+                self._machine.run(f"cd /root\n{script}\n{AFTER.get(section, '')}")
+                if section == "Install":
+                    self._machine.write("/etc/uroce/uroce.conf", files["ini"])
+        finally:
+            sender.kill()
+            peer.remove()
 
     def _stop(self):
         self._machine.run("systemctl stop uroced.socket uroced.service")

@@ -22,7 +22,7 @@ EXPECTED = COMMANDS | {
     *(f"usr/share/bash-completion/completions/{os.path.basename(command)}" for command in COMMANDS),
     "usr/share/uroce/ci/start", "usr/share/uroce/container/Containerfile",
     "usr/share/uroce/systemd/on-uroce.conf", "usr/share/doc/uroce/copyright",
-    "usr/share/doc/uroce/examples/uroce.conf.example",
+    *(f"usr/share/doc/uroce/examples/{name}" for name in ("uroce.conf.example", "uroce-rules.yml", "uroce-dashboard.json")),
 }
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 SOURCES = r"(app|config|test|doc/man)/"  # the package has the manual pages elsewhere

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples of README.md and doc/user/ci.md, run as they are written."""
+"""The examples of README.md, doc/user/ci.md and doc/operator/uroced.md, run as they are written."""
 
 import os
 import re
@@ -30,6 +30,15 @@ def ci_blocks(section):
     """Return the blocks of a section of doc/user/ci.md: {second word of the block: text}."""
     text = read("doc/user/ci.md").split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     return {name: body for name, body in re.findall(r"^```\w+ (\S+)\n(.*?)^```$", text, re.M | re.S)}
+
+
+def operator_page():
+    """Return the commands of doc/operator/uroced.md: {section: script}, and its files: {language: text}."""
+    text = read("doc/operator/uroced.md")
+    files = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+    sections = {part.split("\n", 1)[0]: "\n".join(re.findall(r"^    (\S.*)$", part, re.M))
+                for part in files.sub("", text).split("\n## ")[1:]}
+    return {name: script for name, script in sections.items() if script}, dict(files.findall(text))
 
 
 class ExamplesTest:

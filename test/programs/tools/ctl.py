@@ -23,6 +23,8 @@ from programs.tools.prometheus_text import parse
 from programs.share.share import SECONDS, Uroced
 
 SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "doc", "schema")
+WATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "config", "watch")
+RULES, DASHBOARD = os.path.join(WATCH, "uroce-rules.yml"), os.path.join(WATCH, "uroce-dashboard.json")
 FIRST_PORT = 25300
 CM_PORT = 7175
 DEBIANS_PYTHON = "/usr/bin/python3"
@@ -104,6 +106,11 @@ class CtlTest:
             self._check("metrics", self._metrics_of_all)
             self._if_module("prometheus_client", "metrics by Prometheus' own parser", self._metrics_by_debian)
             self._check("uroced answers GET /metrics", self._scraped)
+            self._check("the alert rules and the dashboard name what uroced answers", self._watched)
+            if shutil.which("promtool"):
+                self._check("promtool accepts the alert rules", self._rules)
+            else:
+                self._report.skip("ctl: promtool", "no promtool; config/setup.sh test")
             self._check("lines fit a terminal", self._columns)
             self._check("colours", self._colours)
             self._check("congestion control of a program", self._congestion)
@@ -305,6 +312,19 @@ class CtlTest:
         expect("uroce_qp_info" not in metrics, "queue pairs that nobody asked for")
         expect("uroce_qp_info" in parse(self._get("/metrics?qp")[2]), "no queue pairs")
         expect(self._get("/")[0] == 404 and self._get("/metrics", "POST")[0] == 405, "other requests")
+
+    def _watched(self):
+        there = set(parse(self._get("/metrics")[2]))
+        with open(RULES, encoding="utf-8") as rules, open(DASHBOARD, encoding="utf-8") as dashboard:
+            texts = [rules.read(), json.dumps(json.load(dashboard))]
+        for text in texts:
+            named = set(re.findall(r"\buroce_\w+", text))
+            expect(len(named) > 5 and named <= there, "metrics that are not there, or too few", sorted(named - there), sorted(named))
+
+    @staticmethod
+    def _rules():
+        done = ask(["promtool", "check", "rules", RULES], SECONDS)
+        expect(done.returncode == 0, "it refuses them", done.stdout, done.stderr)
 
     # ---- the terminal ----
 
