@@ -18,6 +18,7 @@ from harness.checkout import TOP_DIR, checked_in  # noqa: E402
 from harness.place import in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CannotRun, CheckFailed, Report  # noqa: E402
+from record import Record, versions  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME, RELEASE = "arm64", "bookworm"
@@ -26,6 +27,7 @@ SECONDS = 1200  # for one room's tests, on a busy machine
 SKIPPED = 77
 NATIVE = "meson ninja-build pkgconf python3 crossbuild-essential-arm64 qemu-user-static"
 LIBRARIES = ("libdpdk-dev", "libibverbs-dev", "librdmacm-dev", "libisal-dev", "libjson-c-dev", "libcmocka-dev", "ibverbs-utils", "perftest")
+VERSIONS = {"gcc-aarch64-linux-gnu": "gcc", "libdpdk-dev": "DPDK", "libibverbs-dev": "rdma-core", "qemu-user-static": "qemu"}
 CROSS = r"""meson env2mfile --cross --debarch arm64 -o /root/cross.txt
 printf '[binaries]\nexe_wrapper = "qemu-aarch64-static"\n' | tr '"' "'" >/root/emulator.txt
 test -f build/build.ninja || meson setup build --cross-file /root/cross.txt --cross-file /root/emulator.txt -Dwerror=true"""
@@ -59,22 +61,40 @@ def left_out(name):
 class Arm64Test:
     """All checks, one after the other in one place."""
 
-    def __init__(self, report, place, quick):
+    def __init__(self, report, place, record, quick):
         self._report = report
         self._place = place
+        self._record = record
         self._quick = quick
 
     def run_all(self):
         self._copy()
-        if not self._report.require(f"{NAME}: packages", self._install) or \
-                not self._report.require(f"{NAME}: it is built without a warning", self._build) or \
-                not self._report.require(f"{NAME}: the kernel starts its programs", self._emulate, "ibv_devices || true"):
+        if not self._part("set-up and build without a warning", self._prepare):
             return
-        for room in ("wire", "wire_icrc_kernel") if self._quick else self._rooms():
-            self._report.check(f"{NAME}: unit tests of {room}", self._unit, room)
-        self._report.check(f"{NAME}: ibv_rc_pingpong between two processes", self._pingpong)
+        self._part("rooms of unit tests", self._units)
+        self._part("`ibv_rc_pingpong` between two processes", self._report.check,
+                   f"{NAME}: ibv_rc_pingpong between two processes", self._pingpong)
         if self._quick:
             return
+        self._part("ABI, short simulation, `make demo`", self._short)
+        if not self._report.only:
+            self._record.set_versions(versions(self._place.run, VERSIONS))
+            self._record.write()
+
+    def _part(self, name, run, *args):
+        return self._record.part(name, self._report, run, *args)
+
+    def _prepare(self):
+        """Return True if it was built and can run."""
+        return (self._report.require(f"{NAME}: packages", self._install) and
+                self._report.require(f"{NAME}: it is built without a warning", self._build) and
+                self._report.require(f"{NAME}: the kernel starts its programs", self._emulate, "ibv_devices || true"))
+
+    def _units(self):
+        for room in ("wire", "wire_icrc_kernel") if self._quick else self._rooms():
+            self._report.check(f"{NAME}: unit tests of {room}", self._unit, room)
+
+    def _short(self):
         self._report.check(f"{NAME}: ABI", self._emulate, f"meson test -C build --no-rebuild {ABI}")
         self._report.check(f"{NAME}: a short simulation", self._emulate, "meson test -C build --no-rebuild -t 10 sim-quick")
         self._report.check(f"{NAME}: the demonstration", self._demo)
@@ -151,7 +171,7 @@ def main():
         report.skip(NAME, reason)
         return report.summary()
     in_place(report, NAME, os.path.join(options.work, "clean", "root"), os.path.join(options.work, "place"),
-             lambda place: Arm64Test(report, place, options.quick).run_all(), keep=True)
+             lambda place: Arm64Test(report, place, Record(options.work), options.quick).run_all(), keep=True)
     return report.summary()
 
 

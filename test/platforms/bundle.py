@@ -18,18 +18,34 @@ from harness.place import USER, in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from bundle_containers import BundleContainersTest  # noqa: E402
+from record import Record, versions  # noqa: E402
 
 BUILD = os.path.join(TOP_DIR, "build-bundle")
 SIZE_MAX = 15_000_000
 GLIBC_MAX = (2, 36)
 # What programs and libraries may need: the C library, and our own.
 NEEDED = re.compile(r"lib[cm]\.so\.6|ld-linux-\S+|lib(ibverbs|rdmacm)\.so\.1")
-# The name, where the root is (other tests have the same ones), the programs.
+# The name, where the root is (other tests have the same ones), the packages with programs and libraries of RDMA.
 RELEASES = (
     ("Debian 12", "bookworm", "build-package", "ibverbs-utils"),
-    ("Debian 13", "trixie", "build-debian13", "ibverbs-utils perftest"),
-    ("forky", "forky", "build-forky", "ibverbs-utils perftest"),
+    ("Debian 13", "trixie", "build-debian13", "ibverbs-utils ibverbs-providers rdmacm-utils perftest"),
+    ("forky", "forky", "build-forky", "ibverbs-utils ibverbs-providers rdmacm-utils perftest"),
 )
+PROGRAMS_MIN = 30  # of three packages, and libraries of vendors
+# Bind all symbols of each program and library to ours, and start the programs; --help has its own status in each.
+LOAD = """export LD_LIBRARY_PATH=$PWD/lib/uroce LD_BIND_NOW=1
+for path in $(dpkg -L {packages} | grep -E '^/usr/bin/|/lib[^/]*\.so\.[0-9]+$'); do
+        case $(head -c 4 "$path" | tail -c 3) in ELF) ;; *) continue ;; esac
+        echo "$path"
+        ldd -r "$path" 2>&1 | grep -E 'undefined symbol|not found|relocation error'
+        case $path in /usr/bin/*)
+                timeout 5 "$path" --help </dev/null 2>&1 | grep -E 'symbol lookup error|not found'
+        esac
+done; :"""
+COMPILER = "gcc libc6-dev libibverbs-dev librdmacm-dev"
+# The program of _newest and the headers whose copies it checks: where they are there, and the folder here.
+NEWEST = {"newest.c": "test/platforms", "base/verbs_later.h": "lib/base/include/base", "verbs/later.h": "lib/verbs",
+          "queue/comp_cntr.h": "lib/queue/include/queue", "rdmacm/later.h": "lib/rdmacm"}
 # The client tries again until the server listens.
 PAIR = """{command} & server=$!
 until {command} localhost; do sleep 0.2; kill -0 $server || exit 9; done; wait $server"""
@@ -89,6 +105,11 @@ def drivers(bundle):
         raise CheckFailed("others", [f"only there: {sorted(there - told)}", f"only in doc/user/bundle.md: {sorted(told - there)}"])
 
 
+def look_at(report, bundle):
+    report.check("bundle: what it needs", look_inside, bundle)
+    report.check("bundle: drivers", drivers, bundle)
+
+
 class BundleTest:
     """All checks of one release, one after the other in one place."""
 
@@ -111,9 +132,12 @@ class BundleTest:
         self._check("a port of the program's own", self._port)
         self._check("tools", self._tools)
         if "perftest" in self._programs:
+            self._check("all programs of RDMA find their symbols", self._load)
             self._check("ib_write_bw", self._pair, "ib_write_bw -d uroce0", r"^ 65536 +5000 +\d")
+            self._check("rping", self._rping)
             self._check("action.yml", self._action)
         if self._name == "forky":
+            self._check("calls of the newest rdma-core", self._newest)
             BundleContainersTest(self._report, place, self._bundle, os.path.join(BUILD, "containers")).run_all()
 
     def _check(self, what, function, *args):
@@ -137,6 +161,32 @@ class BundleTest:
         output = self._run("./uroce-run --local=2 -- sh -c 'ibv_devinfo; ls /sys/class/infiniband'")
         if output.count("PORT_ACTIVE") != 2 or output.split()[-2:] != ["uroce0", "uroce1"]:
             raise CheckFailed("no two devices", output.splitlines())
+
+    def _load(self):
+        """Programs and the libraries of vendors name versions of symbols that only their own release has."""
+        lines = self._run(LOAD.format(packages=self._programs), seconds=300).splitlines()
+        faults = [line for line in lines if not line.startswith("/") or " " in line]
+        if faults or len(lines) < PROGRAMS_MIN:
+            raise CheckFailed(f"{len(faults)} faults of {len(lines)} lines", faults[:20])
+
+    def _rping(self):
+        output = self._run("./uroce-run --local -- sh -c 'rping -s -C 5 & server=$!\n"
+                           "until rping -c -a 127.0.0.1 -C 5 -v; do sleep 0.2; kill -0 $server || exit 9; done; wait $server'")
+        if output.count("ping data: rdma-ping") != 5:
+            raise CheckFailed("not five pings", output.splitlines()[-20:])
+
+    def _newest(self):
+        """A program makes the calls of the newest release, and is compiled with its headers. Its programs know them, too."""
+        if self._place.run(f"dpkg-query -W {COMPILER} >/dev/null 2>&1 || echo missing"):
+            self._place.install(COMPILER)
+        for path in NEWEST:
+            self._place.run(f"mkdir -p /home/user/newest/{os.path.dirname(path)}")
+            self._place.copy(os.path.join(TOP_DIR, NEWEST[path], os.path.basename(path)), f"/home/user/newest/{path}")
+        self._place.run("cd /home/user/newest && cc -Wall -Werror -I . newest.c -o newest -libverbs -lrdmacm", seconds=120)
+        self._run("./uroce-run --local -- ../newest/newest")
+        output = self._run("./uroce-run --local -- ibv_devinfo -v")
+        if not re.search(r"max_comp_cntr:\s+65536", output):
+            raise CheckFailed("ibv_devinfo shows no completion counters", output.splitlines())
 
     def _port(self):
         """DPDK and a driver are there; another driver is refused by name."""
@@ -180,17 +230,22 @@ def main():
         sys.exit("bundle: needs root (other releases in directories); run: sudo make test-bundle")
     report = Report()
     bundle = find_bundle()
-    report.check("bundle: what it needs", look_inside, bundle)
-    report.check("bundle: drivers", drivers, bundle)
+    record = Record(BUILD)
+    record.set_versions({"a file of": f"{os.path.getsize(bundle) / 1e6:.1f} MB"})
+    record.part("what it needs and has", report, look_at, report, bundle)
     for name, release, directory, programs in RELEASES:
         clean = os.path.join(TOP_DIR, directory, "clean")
         reason = make_root(clean, release)
         if reason:
             report.skip(f"bundle: {name}", reason)
             continue
-        in_place(report, f"bundle: {name}", os.path.join(clean, "root"), os.path.join(BUILD, "places", release),
-                 lambda place, name=name, programs=programs: BundleTest(report, place, bundle, name, programs).run_all(),
-                 keep=True)
+
+        def run(place, name=name, programs=programs):
+            record.part(name, report, BundleTest(report, place, bundle, name, programs).run_all)
+            record.set_versions(versions(place.run, {"libc6": f"{name} with glibc"}))
+
+        in_place(report, f"bundle: {name}", os.path.join(clean, "root"), os.path.join(BUILD, "places", release), run, keep=True)
+    record.write()
     return report.summary()
 
 

@@ -15,6 +15,7 @@ from harness.checkout import TOP_DIR, checked_in  # noqa: E402
 from harness.place import in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import SECOND_TRY, CheckFailed, Report  # noqa: E402
+from record import VERSIONS, Record, versions  # noqa: E402
 
 NAME, RELEASE = "Debian 13", "trixie"
 SECONDS = 3600  # for packages and the build, on a busy machine
@@ -22,26 +23,44 @@ SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 # The compiler's warnings are errors.
 BUILD = "nice make tests MESONFLAGS=-Dwerror=true"
 # Programs that most people have, and the suite of rdma-core's release.
-PROGRAMS = ("--group memif --only ib_write_bw", "--group rdmacm --only rping", "--group ucx --only attached", "--group pyverbs")
+PROGRAMS = {"`ib_write_bw` over memif": "--group memif --only ib_write_bw", "`rping`": "--group rdmacm --only rping",
+            "UCX, Open MPI, libfabric": "--group ucx --only attached", "pyverbs' suite": "--group pyverbs"}
 
 
 class PlatformTest:
     """All checks, one after the other in one place."""
 
-    def __init__(self, report, place):
+    def __init__(self, report, place, record):
         self._report = report
         self._place = place
+        self._record = record
 
     def run_all(self):
         self._copy()
+        if not self._part("set-up and build without a warning", self._build):
+            return
+        self._part("unit tests and ABI", self._add, "test/run-all.py --unit")
+        self._part("short simulation and `make demo`", self._short)
+        for name, options in PROGRAMS.items():
+            self._part(name, self._add, f"test/programs/run.py {options}")
+        self._record.set_versions(versions(self._place.run, VERSIONS))
+        self._record.write()
+
+    def _part(self, name, run, *args):
+        return self._record.part(name, self._report, run, *args)
+
+    def _build(self):
+        """Return True if it was built."""
         if not self._report.require(f"{NAME}: config/setup.sh test", self._set_up) or \
                 not self._report.require(f"{NAME}: it is built without a warning", self._run, BUILD):
-            return
+            return False
         self._report.check(f"{NAME}: config/setup.sh has nothing more to do", self._set_up_again)
-        self._add("test/run-all.py --unit")
+        return True
+
+    def _short(self):
+        # With the unit tests and the ABI, it is `make check`.
+        self._report.check(f"{NAME}: a short simulation", self._run, "meson test -C build --no-rebuild sim-quick")
         self._report.check(f"{NAME}: make demo", self._demo)
-        for options in PROGRAMS:
-            self._add(f"test/programs/run.py {options}")
 
     def _copy(self):
         """Copy the files of the checkout into the place. What has been built there stays."""
@@ -101,7 +120,7 @@ def main():
         report.skip(NAME, reason)
         return report.summary()
     in_place(report, NAME, os.path.join(options.work, "clean", "root"), os.path.join(options.work, "place"),
-             lambda place: PlatformTest(report, place).run_all(), keep=True)
+             lambda place: PlatformTest(report, place, Record(options.work)).run_all(), keep=True)
     return report.summary()
 
 
