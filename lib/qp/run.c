@@ -358,6 +358,12 @@ static bool qp_restart_timer(struct qp *qp, uint64_t now_ns, struct packet_sink 
 	return verdict == BACKLOG_RESEND;
 }
 
+void qp_hasten(struct qp *qp, uint64_t now_ns)
+{
+	if (qp_requests(qp))
+		recovery_hasten(&qp->loss.recovery, now_ns);
+}
+
 void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 {
 	const uint8_t retries = qp->loss.recovery.retries_left;

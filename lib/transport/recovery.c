@@ -317,6 +317,15 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	return true;
 }
 
+void recovery_hasten(struct recovery *recovery, uint64_t now_ns)
+{
+	if (recovery->state == RECOVERY_RNR_WAIT || recovery->retransmit_ns == RECOVERY_NEVER)
+		return;
+	recovery->retransmit_tries = 0;
+	if (now_ns < recovery->retransmit_ns)
+		recovery->retransmit_ns = now_ns;
+}
+
 void recovery_defer(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->deadline_ns =

@@ -63,12 +63,26 @@ static bool engine_has_lost_fds(struct engine *engine)
 	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
 
+static void engine_hasten_qp(struct qp *qp, void *arg)
+{
+	struct engine *engine = arg;
+
+	if (qp_home(qp) != engine->home)
+		return;
+	qp_hasten(qp, engine->now_ns);
+	engine_mark_ready(engine, qp);
+}
+
 /* Note if packets that are sent now can reach a receiver. */
 static void engine_check_connected(struct engine *engine)
 {
+	const bool before = engine->tx.connected;
+	const bool now = port_connected(&engine->link->port);
+
 	/* Another thread may read this at any time. */
-	__atomic_store_n(&engine->tx.connected, port_connected(&engine->link->port),
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&engine->tx.connected, now, __ATOMIC_RELAXED);
+	if (unlikely(now && !before))
+		device_each_qp(engine->device, engine_hasten_qp, engine);
 }
 
 static int engine_check_other(struct engine *engine, void *arg)

@@ -26,6 +26,7 @@ struct qp {
 	uint64_t deadline_ns;
 	unsigned int runs;
 	unsigned int timeouts;
+	unsigned int hastened;
 	unsigned int received;
 	bool ran_untold;	/* it ran while fake_cq had raised no event */
 	const uint8_t *payload; /* that its frames have behind their headers, or NULL */

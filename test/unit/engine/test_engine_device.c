@@ -183,6 +183,33 @@ static bool lost_says_yes(void *arg)
 	return true;
 }
 
+static bool connected_says_yes(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+TEST(engine_check_link__hastens_queue_pairs_when_packets_reach_others_again)
+{
+	const struct port_ops away = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
+	const struct port_ops back = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+
+	fake_receiver = &qp;
+	port->ops = &away;
+	engine_check_link(engine);
+	assert_int_equal(qp.hastened, 0);
+	port->ops = &back;
+	engine_check_link(engine);
+	engine_check_link(engine);
+	port->ops = before;
+	assert_int_equal(qp.hastened, 1);
+	assert_true(qp.sched.is_ready);
+}
+
 TEST(engine_check_link__a_lost_port_ends_everything)
 {
 	const struct port_ops lost = {

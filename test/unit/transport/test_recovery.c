@@ -714,6 +714,32 @@ TEST(recovery_told__starts_the_timer_of_the_probe_anew)
 	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 }
 
+TEST(recovery_hasten__probes_now_and_uses_up_no_retry)
+{
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_sent(&recovery, NOW_NS);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
+				 RECOVERY_RETRANSMIT);
+	assert_true(recovery.retransmit_ns > NOW_NS + 100 * RECOVERY_RETRANSMIT_NS);
+	recovery_hasten(&recovery, NOW_NS + 1);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + 1);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + 1), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + 1 + 2 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.retries_left, 3);
+}
+
+TEST(recovery_hasten__does_not_begin_a_timer)
+{
+	recovery_hasten(&recovery, NOW_NS);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
+	recovery_sent(&recovery, NOW_NS);
+	be_told_to_wait();
+	recovery_hasten(&recovery, NOW_NS + 1);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
+	expect(RECOVERY_RNR_WAIT, recovery.deadline_ns);
+}
+
 /* A SACK-capable peer has time to answer the newest packet. */
 TEST(recovery_expire__a_probe_is_early_for_the_newest_packet_of_a_sack_capable_peer)
 {

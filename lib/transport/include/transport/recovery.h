@@ -260,6 +260,10 @@ static inline bool recovery_is_over(const struct recovery *recovery, uint64_t no
 	return now_ns >= recovery->deadline_ns && recovery->state != RECOVERY_RNR_WAIT;
 }
 
+/** Probe at once: packets reach the peer again, after a time in which none could, and the time
+ * between two probes has doubled again and again. No retry is used up. */
+void recovery_hasten(struct recovery *recovery, uint64_t now_ns);
+
 /** Restart an expired acknowledgement timer, because its time does not count (transport/backlog.h).
  */
 void recovery_defer(struct recovery *recovery, uint64_t now_ns);
