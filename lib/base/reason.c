@@ -3,14 +3,11 @@
 #include "base/reason.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TEXT_MAX 320
-#define KEPT_MAX 16
 
 bool reason_wanted;
 
@@ -19,15 +16,6 @@ static __thread struct reason {
 	int of;
 	char text[TEXT_MAX];
 } newest_of_call, newest_of_fault;
-
-static struct {
-	pthread_mutex_t lock;
-	unsigned int next;
-	struct {
-		const void *who; /* NULL: none */
-		char text[TEXT_MAX];
-	} entries[KEPT_MAX];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct reason *newest(int of)
 {
@@ -55,30 +43,4 @@ const char *reason_take(int of)
 
 	reason->said = false;
 	return is_it ? reason->text : NULL;
-}
-
-void reason_keep(const void *who)
-{
-	const char *text = reason_take(REASON_FAULT);
-	unsigned int at;
-
-	if (!text)
-		return;
-	pthread_mutex_lock(&kept.lock);
-	at = kept.next++ % KEPT_MAX;
-	kept.entries[at].who = who;
-	memcpy(kept.entries[at].text, text, TEXT_MAX);
-	pthread_mutex_unlock(&kept.lock);
-}
-
-void reason_restore(const void *who)
-{
-	pthread_mutex_lock(&kept.lock);
-	for (unsigned int at = 0; at < KEPT_MAX; at++) {
-		if (kept.entries[at].who != who)
-			continue;
-		kept.entries[at].who = NULL;
-		reason_say(REASON_FAULT, "%s", kept.entries[at].text);
-	}
-	pthread_mutex_unlock(&kept.lock);
 }

@@ -103,16 +103,17 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	struct path_attr attr;
 
 	if (!ah->is_global || ah->port_num != PORT_NUM || grh->sgid_index >= DEVICE_GIDS_MAX)
-		return CALL_REASON(-EINVAL,
-				   "RoCE needs a GRH: is_global is 1, port_num 1, and "
-				   "sgid_index below %d",
-				   DEVICE_GIDS_MAX);
+		return CALL_REASON(
+			-EINVAL,
+			"is_global is %u, port_num %u and sgid_index %u; they must be 1, "
+			"1 and below %d",
+			ah->is_global, ah->port_num, grh->sgid_index, DEVICE_GIDS_MAX);
 	source = &device->gids[grh->sgid_index];
-	if (gid_is_zero(source->gid.raw) || gid_is_zero(grh->dgid.raw))
-		return CALL_REASON(-EINVAL, "%s",
-				   gid_is_zero(grh->dgid.raw)
-					   ? "the destination's GID (grh.dgid) is 0"
-					   : "the device has no GID at sgid_index");
+	if (gid_is_zero(source->gid.raw))
+		return CALL_REASON(-EINVAL, "the device has no GID at sgid_index %u",
+				   grh->sgid_index);
+	if (gid_is_zero(grh->dgid.raw))
+		return CALL_REASON(-EINVAL, "grh.dgid, the destination's GID, is 0");
 	attr = (struct path_attr){
 		.vlan_tci = vlan_tci(source, ah->sl),
 		.tclass = grh->traffic_class,

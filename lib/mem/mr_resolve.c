@@ -7,6 +7,7 @@
 #include <rte_common.h>
 
 #include "base/reason.h"
+#include "base/verbs_later.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/mw.h"
@@ -30,26 +31,32 @@ const char *mr_right_name(unsigned int rights)
 		return "IBV_ACCESS_REMOTE_READ";
 	if (rights & IBV_ACCESS_REMOTE_ATOMIC)
 		return "IBV_ACCESS_REMOTE_ATOMIC";
-	return "the right to do this";
+	if (rights & LATER_ACCESS_FLUSH_GLOBAL)
+		return "IBV_ACCESS_FLUSH_GLOBAL";
+	return "IBV_ACCESS_FLUSH_PERSISTENT";
+}
+
+static const char *kind_name(const struct mr *mr)
+{
+	return mr->kind == MR_WINDOW ? "window" : "region";
 }
 
 static void say_out_of_range(const struct mr *mr, uint64_t iova, uint64_t length)
 {
-	const char *what = mr->kind == MR_WINDOW ? "window" : "region";
 	const uint64_t end = mr->iova + mr->length;
 
 	if (iova < mr->iova)
 		reason_say(REASON_FAULT,
-			   "the %s 0x%x begins at 0x%" PRIx64 ", %" PRIu64
-			   " bytes behind the beginning of the range (%" PRIu64
-			   " bytes at 0x%" PRIx64 ")",
-			   what, mr->key, mr->iova, mr->iova - iova, length, iova);
+			   "the access to %" PRIu64 " bytes at 0x%" PRIx64 " begins %" PRIu64
+			   " bytes before the %s 0x%x at 0x%" PRIx64,
+			   length, iova, mr->iova - iova, kind_name(mr), mr->key, mr->iova);
 	else
 		reason_say(REASON_FAULT,
-			   "the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") ends %" PRIu64
-			   " bytes before the end of the range (%" PRIu64 " bytes at 0x%" PRIx64
+			   "the access to %" PRIu64 " bytes at 0x%" PRIx64 " ends %" PRIu64
+			   " bytes behind the end of the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64
 			   ")",
-			   what, mr->key, mr->length, mr->iova, iova + length - end, length, iova);
+			   length, iova, iova + length - end, kind_name(mr), mr->key, mr->length,
+			   mr->iova);
 }
 
 /* Say why an access is not granted, and return the status. */
@@ -60,25 +67,32 @@ static __rte_noinline __rte_cold enum mr_status refuse(const struct mr *mr, uint
 	if (!reason_wanted)
 		return status;
 	if (status == MR_WRONG_PD)
-		reason_say(REASON_FAULT,
-			   "the key 0x%x is of another protection domain than the queue pair",
-			   mr->key);
+		reason_say(
+			REASON_FAULT,
+			"the %s 0x%x is of another protection domain than the queue pair, or than "
+			"its shared receive queue",
+			kind_name(mr), mr->key);
 	else if (status == MR_NO_ACCESS)
 		reason_say(REASON_FAULT,
-			   "the region 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") lacks %s", mr->key,
-			   mr->length, mr->iova, mr_right_name(need & ~mr->access));
+			   "the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") lacks %s",
+			   kind_name(mr), mr->key, mr->length, mr->iova,
+			   mr_right_name(need & ~mr->access));
 	else
 		say_out_of_range(mr, iova, length);
 	return status;
 }
 
-static __rte_noinline __rte_cold enum mr_status refuse_key(uint32_t key)
+static __rte_noinline __rte_cold enum mr_status refuse_lkey(uint32_t key)
 {
-	return FAULT_REASON(
-		MR_BAD_KEY,
-		"no region or window has the key 0x%x: it never had, or was deregistered, "
-		"invalidated, or bound by another queue pair",
-		key);
+	return FAULT_REASON(MR_BAD_KEY, "no region has the lkey 0x%x, or none any more", key);
+}
+
+static __rte_noinline __rte_cold enum mr_status refuse_rkey(uint32_t key)
+{
+	return FAULT_REASON(MR_BAD_KEY,
+			    "no region and no window that this queue pair may use has the rkey "
+			    "0x%x, or none any more",
+			    key);
 }
 
 static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t iova,
@@ -156,7 +170,7 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	if (length == 0)
 		return MR_OK;
 	mr = find_local(pd, key);
-	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_key(key);
+	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_lkey(key);
 }
 
 static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t key, uint64_t iova,
@@ -165,7 +179,7 @@ static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t k
 {
 	const struct mr *mr = find_local(pd, key);
 
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_key(key);
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_lkey(key);
 }
 
 enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
@@ -243,7 +257,7 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	if (length == 0)
 		return MR_OK;
 	mr = view_remote(pd, qpn, key, &copy);
-	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_key(key);
+	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_rkey(key);
 }
 
 static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
@@ -253,7 +267,7 @@ static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t 
 	struct mr copy;
 	const struct mr *mr = view_remote(pd, qpn, key, &copy);
 
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_key(key);
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_rkey(key);
 }
 
 enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
@@ -277,7 +291,7 @@ enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, 
 	enum mr_status status;
 
 	if (!mr)
-		return refuse_key(key);
+		return refuse_rkey(key);
 	status = check(mr, pd, need);
 	return status == MR_OK ? MR_OK : refuse(mr, mr->iova, 0, need, status);
 }

@@ -92,9 +92,7 @@ static int check_region(const struct mr *region, const struct mw_binding *bindin
 	uint64_t offset;
 
 	if (region->kind != MR_MEMORY && region->kind != MR_IMPLICIT)
-		return FAULT_REASON(-EINVAL,
-				    "a window is bound to the region 0x%x, which is no memory of "
-				    "the program",
+		return FAULT_REASON(-EINVAL, "the region 0x%x is no memory of the program",
 				    region->key);
 	if (!(region->access & IBV_ACCESS_MW_BIND))
 		return FAULT_REASON(-EINVAL, "the region 0x%x lacks IBV_ACCESS_MW_BIND",
@@ -117,13 +115,17 @@ static int check_window(const struct mw *mw, const struct mw_list *bound,
 			const struct mw_binding *binding)
 {
 	if (binding->access & ~MW_ACCESS)
-		return FAULT_REASON(-EINVAL,
-				    "a window has remote rights and IBV_ACCESS_ZERO_BASED only");
-	if (mw->type == IBV_MW_TYPE_2 && (!bound || mw->region || binding->length == 0))
 		return FAULT_REASON(
-			-EINVAL,
-			"a window of type 2 is bound by IBV_WR_BIND_MW, to some bytes, and "
-			"not while it is bound");
+			-EINVAL, "a window may only have remote rights and IBV_ACCESS_ZERO_BASED");
+	if (mw->type != IBV_MW_TYPE_2)
+		return 0;
+	if (!bound)
+		return FAULT_REASON(-EINVAL,
+				    "this queue pair, or this call, binds no window of type 2");
+	if (mw->region)
+		return FAULT_REASON(-EINVAL, "the window 0x%x is bound already", mw->view.key);
+	if (binding->length == 0)
+		return FAULT_REASON(-EINVAL, "a window of type 2 is bound to no bytes");
 	return 0;
 }
 

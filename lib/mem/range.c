@@ -60,8 +60,8 @@ int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int acces
 	if (access & IBV_ACCESS_ZERO_BASED)
 		return iova == addr ? 0
 				    : CALL_REASON(-EINVAL,
-						  "with IBV_ACCESS_ZERO_BASED the iova is 0, "
-						  "and not 0x%" PRIx64,
+						  "with IBV_ACCESS_ZERO_BASED the iova must "
+						  "be 0, and not 0x%" PRIx64,
 						  iova);
 	if ((length > 0 && length - 1 > UINT64_MAX - iova) || ((addr ^ iova) & page_mask) != 0)
 		return CALL_REASON(-EINVAL,

@@ -229,8 +229,8 @@ static int refuse_mask(enum ibv_qp_state from, enum ibv_qp_state to, int mask, c
 			   attr_state_name(to), mask_name(mask), what);
 }
 
-#define MISSING "missing from the mask"
-#define IN_VAIN "in the mask, and this transition does not take it"
+#define MISSING	  "missing from the mask"
+#define NOT_TAKEN "in the mask, and this transition does not take it"
 
 int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
@@ -239,7 +239,7 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	mask &= ~IBV_QP_STATE;
 	/* Any state may go to RESET and ERR, with no other attribute. */
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return mask == 0 ? 0 : refuse_mask(from, to, mask, IN_VAIN);
+		return mask == 0 ? 0 : refuse_mask(from, to, mask, NOT_TAKEN);
 	transition = attr_find(type, from, to);
 	if (transition == NULL)
 		return CALL_REASON(-EINVAL, "no transition leads from %s to %s (IBTA 10.3.1)",
@@ -247,7 +247,7 @@ int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 	if ((mask & transition->required) != transition->required)
 		return refuse_mask(from, to, transition->required & ~mask, MISSING);
 	mask &= ~(transition->required | transition->optional);
-	return mask == 0 ? 0 : refuse_mask(from, to, mask, IN_VAIN);
+	return mask == 0 ? 0 : refuse_mask(from, to, mask, NOT_TAKEN);
 }
 
 int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits)
@@ -275,18 +275,19 @@ int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct att
 #undef AT_MOST
 
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
-		return CALL_REASON(-EINVAL, "port_num is %u; a device has port 1", attr->port_num);
+		return CALL_REASON(-EINVAL, "port_num is %u; it must be 1", attr->port_num);
 	if ((mask & IBV_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~ATTR_ACCESS_FLAGS))
 		return CALL_REASON(-EINVAL, "qp_access_flags have 0x%x, which uroce does not know",
 				   attr->qp_access_flags & ~ATTR_ACCESS_FLAGS);
 	if ((mask & IBV_QP_PATH_MTU) &&
 	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > limits->port_mtu))
-		return CALL_REASON(-EINVAL, "path_mtu is %d; the port has %d (enum ibv_mtu)",
+		return CALL_REASON(-EINVAL,
+				   "path_mtu is %d; it must be 1 to %d (enum ibv_mtu), the port's",
 				   attr->path_mtu, limits->port_mtu);
 	for (size_t i = 0; i < RTE_DIM(limited); i++) {
 		if ((mask & limited[i].bit) && limited[i].value > limited[i].max)
-			return CALL_REASON(-EINVAL, "%s is %u; it is at most %u", limited[i].name,
-					   limited[i].value, limited[i].max);
+			return CALL_REASON(-EINVAL, "%s is %u; it must be at most %u",
+					   limited[i].name, limited[i].value, limited[i].max);
 	}
 	/* IBV_DEVICE_AUTO_PATH_MIG is not set. */
 	if ((mask & IBV_QP_ALT_PATH) ||

@@ -6,7 +6,10 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/verbs_later.h"
 #include "qp_internal.h"
+
+#define PEER_MAX (INET6_ADDRSTRLEN + 32)
 
 static const char *operation_name(uint8_t opcode)
 {
@@ -21,18 +24,21 @@ static const char *operation_name(uint8_t opcode)
 		[IBV_WR_LOCAL_INV] = "local invalidation",
 		[IBV_WR_BIND_MW] = "binding of a window",
 		[IBV_WR_SEND_WITH_INV] = "SEND with invalidation",
+		[LATER_WR_FLUSH] = "FLUSH",
+		[IBV_WR_ATOMIC_WRITE] = "ATOMIC WRITE",
 	};
 
 	return opcode < RTE_DIM(names) && names[opcode] ? names[opcode] : "work request";
 }
 
+/* As ibv_wc_status_str(3) says it, in a room that this one cannot see. */
 static const char *status_name(enum ibv_wc_status status)
 {
 	static const char *const names[] = {
 		[IBV_WC_LOC_LEN_ERR] = "local length error",
 		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
 		[IBV_WC_LOC_PROT_ERR] = "local protection error",
-		[IBV_WC_MW_BIND_ERR] = "memory window binding error",
+		[IBV_WC_MW_BIND_ERR] = "memory management operation error",
 		[IBV_WC_BAD_RESP_ERR] = "bad response error",
 		[IBV_WC_LOC_ACCESS_ERR] = "local access error",
 		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
@@ -45,80 +51,76 @@ static const char *status_name(enum ibv_wc_status status)
 	return (size_t)status < RTE_DIM(names) && names[status] ? names[status] : "error";
 }
 
-/* What a peer is told. */
-static const char *nak_name(int nak)
-{
-	switch (nak) {
-	case NAK_INVALID_REQUEST:
-		return "remote invalid request error";
-	case NAK_REMOTE_ACCESS:
-		return "remote access error";
-	case NAK_REMOTE_OPERATIONAL:
-		return "remote operation error";
-	default:
-		return "nothing";
-	}
-}
-
-struct peer_text {
-	char at[INET6_ADDRSTRLEN + 32];
-};
-
-static struct peer_text peer_text(const struct qp *qp)
+static void write_peer(const struct qp *qp, char peer[PEER_MAX])
 {
 	const struct path *path = &qp->peer.path;
 	const uint8_t *ip = path->hdr + path->l3_off;
 	char address[INET6_ADDRSTRLEN] = "nobody";
-	struct peer_text text;
 
 	if (path->len > 0)
 		inet_ntop(path->ipv6 ? AF_INET6 : AF_INET,
 			  ip + (path->ipv6 ? PATH_IPV6_DST : PATH_IPV4_DST), address,
 			  sizeof(address));
-	snprintf(text.at, sizeof(text.at), "%s queue pair 0x%x", address, qp->peer.qpn);
-	return text;
+	snprintf(peer, PEER_MAX, "%s queue pair 0x%x", address, qp->peer.qpn);
 }
 
-/* A request of our own is at fault: the oldest one. */
-static void explain_request(const struct qp *qp, const struct fault_info *info, const char *reason)
+/* The oldest send request is at fault. */
+static void explain_request(const struct qp *qp, const char *status, const char *reason)
 {
 	const struct send_wqe *wqe =
 		qp->sq.cons != sq_prod(&qp->sq) ? sq_at(&qp->sq, qp->sq.cons) : NULL;
-	const struct peer_text peer = peer_text(qp);
+	char what[64], peer[PEER_MAX] = "";
 
-	if (wqe == NULL)
+	if (!wqe) {
+		log_error("queue pair 0x%x: %s: %s", qp->init.qpn, status, reason);
 		return;
-	if (qp_is_datagram(qp))
-		log_warn("%s of %u bytes (wr_id %" PRIu64
-			 ") by queue pair 0x%x to queue pair 0x%x: %s\n  %s",
-			 operation_name(wqe->opcode), wqe->length, wqe->wr_id, qp->init.qpn,
-			 wqe->remote_qpn, status_name(info->status), reason);
-	else
-		log_warn("%s of %u bytes (wr_id %" PRIu64 ") by queue pair 0x%x to %s: %s\n  %s",
-			 operation_name(wqe->opcode), wqe->length, wqe->wr_id, qp->init.qpn,
-			 peer.at, status_name(info->status), reason);
+	}
+	if (sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+		snprintf(what, sizeof(what), "%s", operation_name(wqe->opcode));
+	} else {
+		snprintf(what, sizeof(what), "%s of %u bytes", operation_name(wqe->opcode),
+			 wqe->length);
+		if (qp_is_datagram(qp))
+			snprintf(peer, sizeof(peer), "queue pair 0x%x", wqe->remote_qpn);
+		else
+			write_peer(qp, peer);
+	}
+	log_error("%s (wr_id %" PRIu64 ") by queue pair 0x%x%s%s: %s: %s", what, wqe->wr_id,
+		  qp->init.qpn, peer[0] ? " to " : "", peer, status, reason);
 }
 
-void qp_explain(struct qp *qp, enum fault fault)
+/* The peer's request is refused. */
+static void explain_refusal(const struct qp *qp, const struct fault_info *info, const char *reason)
+{
+	char peer[PEER_MAX];
+
+	write_peer(qp, peer);
+	if (info->nak == FAULT_SILENT)
+		log_error("queue pair 0x%x: a message of %s has come, and cannot be completed: %s",
+			  qp->init.qpn, peer, reason);
+	else
+		log_error("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s: %s",
+			  qp->init.qpn, peer, qp->replies.nak_psn.v,
+			  status_name(fault_info(fault_of_nak((uint8_t)info->nak))->status),
+			  reason);
+}
+
+void qp_explain(const struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
-	const char *reason;
+	const char *reason = reason_take(REASON_FAULT);
 
-	reason_restore(&qp->requester);
-	reason = reason_take(REASON_FAULT);
 	if (!reason)
 		reason = "nothing more is known";
 	if (fault == FAULT_CQ_OVERRUN)
-		log_warn("queue pair 0x%x: its completion queue is full\n  %s", qp->init.qpn,
-			 "it needs room for all work requests that may complete before the "
-			 "program polls (ibv_create_cq(3))");
+		log_error("queue pair 0x%x: its completion queue is full: it must have room for "
+			  "all that may complete before the program polls",
+			  qp->init.qpn);
+	else if (fault == FAULT_RECEIVE_PROTECTION)
+		log_error("queue pair 0x%x: a receive request of it: %s: %s", qp->init.qpn,
+			  status_name(info->status), reason);
 	else if (info->nak == FAULT_NO_NAK)
-		explain_request(qp, info, reason);
-	else if (info->nak == FAULT_SILENT)
-		log_warn("queue pair 0x%x: a message of %s is received, and then fails\n  %s",
-			 qp->init.qpn, peer_text(qp).at, reason);
+		explain_request(qp, status_name(info->status), reason);
 	else
-		log_warn("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s\n  %s",
-			 qp->init.qpn, peer_text(qp).at, qp->replies.nak_psn.v, nak_name(info->nak),
-			 reason);
+		explain_refusal(qp, info, reason);
 }

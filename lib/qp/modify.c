@@ -201,9 +201,9 @@ int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr)
 		return CALL_REASON(-EINVAL,
 				   "only a queue pair that sends, and is in RTS, has a rate");
 	if (attr->rate_limit > qp->init.max_rate_kbps || (attr->rate_limit == 0 && shaped))
-		return CALL_REASON(-EINVAL,
-				   "rate_limit is %u; it is at most %u, and 0 without a burst",
-				   attr->rate_limit, qp->init.max_rate_kbps);
+		return CALL_REASON(
+			-EINVAL, "rate_limit is %u; it must be at most %u, and not 0 with a burst",
+			attr->rate_limit, qp->init.max_rate_kbps);
 	qp->attr.rate_limit = attr->rate_limit;
 	qp_pace(qp, attr->rate_limit, attr->max_burst_sz, attr->typical_pkt_sz);
 	return 0;

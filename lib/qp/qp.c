@@ -469,12 +469,17 @@ static bool qp_takes_sends(const struct qp *qp)
 	return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
 }
 
+static int refuse_state(const struct qp *qp)
+{
+	return CALL_REASON(EINVAL, "the queue pair is in %s; it sends in RTS",
+			   attr_state_name(qp_state(qp)));
+}
+
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	if (!qp_takes_sends(qp)) {
 		*bad = wr;
-		return CALL_REASON(EINVAL, "the queue pair is in %s; it sends in RTS",
-				   attr_state_name(qp_state(qp)));
+		return refuse_state(qp);
 	}
 	return sq_post(&qp->sq, (enum ibv_qp_type)qp->sq.attr.type, wr, bad);
 }
@@ -488,7 +493,7 @@ int qp_post_built(struct qp *qp)
 {
 	if (!qp_takes_sends(qp)) {
 		sq_build_abort(&qp->sq);
-		return EINVAL;
+		return refuse_state(qp);
 	}
 	return sq_build_complete(&qp->sq);
 }

@@ -138,9 +138,9 @@ void qp_raise(struct qp *qp, enum ibv_event_type type);
  * transport/status.h. */
 void qp_fail(struct qp *qp, enum fault fault);
 
-/* Tell the user why it fails. Only if reasons are wanted (base/reason.h); before completions tell
- * that it has failed. */
-void qp_explain(struct qp *qp, enum fault fault);
+/* Tell the user why it fails. Only if reasons are wanted (base/reason.h). Before the completion of
+ * a send request that fails; that of a receive request may have been polled already. */
+void qp_explain(const struct qp *qp, enum fault fault);
 
 /*
  * Drop completions that nobody has polled, as adapters do when a queue pair is reset or destroyed:

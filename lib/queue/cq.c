@@ -10,8 +10,6 @@
 #include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 
-#include "base/reason.h"
-
 #define CQ_ENTRIES_MAX (1u << 30)
 
 static int make_ring(const struct queue_domain *domain, bool has_stamps, uint32_t cqe,
@@ -23,7 +21,7 @@ static int make_ring(const struct queue_domain *domain, bool has_stamps, uint32_
 
 	*ring = (struct cq_ring){.mask = 0};
 	if (cqe == 0 || cqe > CQ_ENTRIES_MAX)
-		return CALL_REASON(-EINVAL, "cqe is %u; it is 1 to %u", cqe, CQ_ENTRIES_MAX);
+		return -EINVAL;
 	entries = rte_align32pow2(cqe);
 	bytes = (size_t)entries * (sizeof(struct ibv_wc) + (has_stamps ? sizeof(uint64_t) : 0));
 	rc = ring_alloc(domain, bytes, RING_COMPLETION, &ring->memory);

@@ -64,11 +64,12 @@ void rq_fini(struct rq *rq)
 static __rte_noinline __rte_cold int refuse(const struct rq *rq, const struct ibv_recv_wr *wr,
 					    int error)
 {
-	return error == ENOMEM
-		       ? CALL_REASON(ENOMEM, "the queue is full: it has %u receive requests",
-				     rq->max_wr)
-		       : CALL_REASON(EINVAL, "num_sge is %d; the queue has %u", wr->num_sge,
-				     rq->max_sge);
+	if (error == ENOMEM)
+		return CALL_REASON(ENOMEM, "the queue is full: it has %u receive requests",
+				   rq->max_wr);
+	if (wr->num_sge > 0 && (uint32_t)wr->num_sge <= rq->max_sge)
+		return CALL_REASON(EINVAL, "sg_list is NULL");
+	return CALL_REASON(EINVAL, "num_sge is %d; it must be 0 to %u", wr->num_sge, rq->max_sge);
 }
 
 static int fill(const struct rq *rq, uint32_t index, const struct ibv_recv_wr *wr)

@@ -118,9 +118,11 @@ static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr
 		return CALL_REASON(EINVAL, "send_flags have 0x%x, which uroce does not know",
 				   wr->send_flags & ~SEND_FLAGS_KNOWN);
 	/* A negative number is above every maximum. */
-	if ((uint32_t)wr->num_sge > sq->attr.max_sge || (wr->num_sge > 0 && !wr->sg_list))
-		return CALL_REASON(EINVAL, "num_sge is %d; the queue pair has %u", wr->num_sge,
+	if ((uint32_t)wr->num_sge > sq->attr.max_sge)
+		return CALL_REASON(EINVAL, "num_sge is %d; it must be 0 to %u", wr->num_sge,
 				   sq->attr.max_sge);
+	if (wr->num_sge > 0 && !wr->sg_list)
+		return CALL_REASON(EINVAL, "sg_list is NULL");
 	if (is_datagram(sq, wr->opcode) && !wr->wr.ud.ah)
 		return CALL_REASON(EINVAL, "a datagram needs an address handle (wr.ud.ah)");
 	if ((wr->send_flags & IBV_SEND_INLINE) && !sq_has_payload(wr->opcode))
@@ -273,12 +275,16 @@ static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_
 		length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
 	if (length >
 	    (!plain && (wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
-		return CALL_REASON(EINVAL,
-				   "%" PRIu64 " bytes are more than %u, the queue pair's "
-				   "max_inline_data, or than a message may have",
-				   length, sq->attr.max_inline);
+		return wr->send_flags & IBV_SEND_INLINE
+			       ? CALL_REASON(EINVAL,
+					     "%" PRIu64 " bytes are more than %u, the queue pair's "
+					     "max_inline_data",
+					     length, sq->attr.max_inline)
+			       : CALL_REASON(EINVAL,
+					     "%" PRIu64 " bytes are more than a message may have",
+					     length);
 	if (!plain && wr->opcode == IBV_WR_ATOMIC_WRITE && length != ATOMIC_WRITE_BYTES)
-		return EINVAL;
+		return CALL_REASON(EINVAL, "an ATOMIC WRITE must have 8 bytes");
 	wqe = sq_at(sq, index);
 	*wqe = (struct send_wqe){
 		.wr_id = wr->wr_id,

@@ -65,12 +65,13 @@ void reason_say(int of, const char *format, ...)
 	(void)format;
 }
 
-void reason_keep(const void *who)
+const char *reason_take(int of)
 {
-	(void)who;
+	(void)of;
+	return NULL;
 }
 
-void qp_explain(struct qp *qp, enum fault fault)
+void qp_explain(const struct qp *qp, enum fault fault)
 {
 	(void)qp;
 	(void)fault;

@@ -237,7 +237,9 @@ static enum fault completer_store(struct completer *completer, const struct send
 	if (data == NULL && len > 0)
 		return sgl_leads_to(&sgl, completer->pd, len, ooo_placed(&completer->ooo))
 			       ? FAULT_NONE
-			       : FAULT_SEND_PROTECTION;
+			       : FAULT_REASON(
+					 FAULT_SEND_PROTECTION,
+					 "the region of the list changed while responses came");
 	sgl.next = (uint32_t)(wqe->length - position - len);
 	switch (sgl_scatter(&sgl, completer->pd, data, len)) {
 	case MR_OK:
@@ -260,6 +262,14 @@ static enum fault completer_stored(struct completer *completer, struct send_wqe 
 	return completer_answered(completer, wqe, now_ns);
 }
 
+static enum fault bad_response(const struct packet *packet)
+{
+	return FAULT_REASON(FAULT_BAD_RESPONSE,
+			    "the answer with opcode 0x%02x and syndrome 0x%02x does not fit the "
+			    "request: the peer breaks the protocol",
+			    packet->opcode, packet->syndrome);
+}
+
 /* Process a READ response without payload: an ATOMIC WRITE or a FLUSH is executed. */
 static enum fault completer_empty_read(struct completer *completer, struct send_wqe *wqe,
 				       const struct packet *packet, uint64_t now_ns)
@@ -267,7 +277,7 @@ static enum fault completer_empty_read(struct completer *completer, struct send_
 	const uint8_t operation = packet->opcode & OPCODE_OPERATION_MASK;
 
 	if (operation != OPCODE_READ_RESPONSE_ONLY || packet->payload_len != 0)
-		return FAULT_BAD_RESPONSE;
+		return bad_response(packet);
 	return completer_answered(completer, wqe, now_ns);
 }
 
@@ -282,7 +292,7 @@ static enum fault completer_read_response(struct completer *completer, const str
 	if (wqe != NULL && requester_wants_empty_read(wqe))
 		return completer_empty_read(completer, wqe, packet, now_ns);
 	if (wqe == NULL || wqe->opcode != IBV_WR_RDMA_READ)
-		return FAULT_BAD_RESPONSE;
+		return bad_response(packet);
 	position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
 	expected = completer_expected(completer, wqe, packet->psn);
 	/* C9-105: a response whose length is not the requested one is a bad response. */
@@ -304,7 +314,7 @@ static enum fault completer_atomic_response(struct completer *completer,
 	enum fault fault;
 
 	if (wqe == NULL || !sq_is_atomic((enum ibv_wr_opcode)wqe->opcode))
-		return FAULT_BAD_RESPONSE;
+		return bad_response(packet);
 	/* The result is in host order (ibv_post_send(3)); packet_parse has converted it. */
 	fault = completer_store(completer, wqe, 0, &original, sizeof(original));
 	return completer_stored(completer, wqe, fault, now_ns);
@@ -369,7 +379,7 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 		return FAULT_NONE;
 	default:
 		/* A reserved syndrome: this answer cannot be used. */
-		return FAULT_BAD_RESPONSE;
+		return bad_response(packet);
 	}
 }
 
@@ -437,7 +447,7 @@ static enum fault completer_answer(struct completer *completer, const struct pac
 				   uint64_t now_ns)
 {
 	if (!completer_aeth_fits(packet))
-		return FAULT_BAD_RESPONSE;
+		return bad_response(packet);
 	switch (packet->opcode & OPCODE_OPERATION_MASK) {
 	case OPCODE_READ_RESPONSE_FIRST:
 	case OPCODE_READ_RESPONSE_MIDDLE:
@@ -551,15 +561,15 @@ enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 
 static enum fault given_up(const struct recovery *recovery)
 {
-	return FAULT_REASON(
-		FAULT_RETRIES_EXHAUSTED,
-		"no answer came to %u transmissions, %.1f ms apart (retry_cnt, timeout)%s",
-		recovery->retry_cnt + 1u, (double)recovery->timeout_ns / 1e6,
-		recovery->answered ? ": the peer's process, host or queue pair has gone, or "
-				     "the network loses all packets"
-				   : ", and this peer has never answered: look at the GID, "
-				     "the number of its queue pair and its state, and "
-				     "firewalls of UDP port 4791");
+	return FAULT_REASON(FAULT_RETRIES_EXHAUSTED,
+			    "no answer came in %.1f ms (timeout), %u times in a row (retry_cnt)%s",
+			    (double)recovery->timeout_ns / 1e6, recovery->retry_cnt + 1u,
+			    recovery->answered
+				    ? ": the peer's process, host or queue pair is gone, or the "
+				      "network loses all packets"
+				    : ", and perhaps none ever: look at the GID, at the number of "
+				      "the peer's queue pair and its state, and at firewalls of "
+				      "UDP port 4791");
 }
 
 enum fault completer_timeout(struct completer *completer, bool excused, uint64_t now_ns)

@@ -217,8 +217,11 @@ void told_probe(struct completer *completer)
 	uint32_t psns = 1;
 
 	if (!requester_wants_response(wqe) && scoreboard_at(loss->board, newest) != RANGE_CAME) {
+		const bool again = psn_eq(loss->board->tail, loss->una);
+
 		loss_sack_probe(loss, newest, loss->top);
-		if (loss->recovery.retransmit_tries < 2 && loss->recovery.probed < 2)
+		loss->board->tail = loss->una;
+		if (loss->recovery.retransmit_tries < 2 && !again)
 			return;
 	}
 	wqe = completer_oldest(completer);

@@ -82,7 +82,7 @@ static enum fault datagram_put(struct datagram *datagram, struct packet_sink *si
 	for (uint32_t i = 0; i < count; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
 	if (sink->put(sink, out) != 0)
-		return FAULT_SEND_PROTECTION;
+		return FAULT_REASON(FAULT_SEND_PROTECTION, SGL_UNMAPPED);
 	counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	pacer_sent(datagram->pacer, packet_length(out));
 	datagram->psn = psn_add(datagram->psn, 1);

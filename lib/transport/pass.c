@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "execute.h"
+#include "refusal.h"
 #include "transport/placement.h"
 #include "transport/responder.h"
 #include "wire/headers.h"
@@ -69,7 +70,7 @@ static enum fault pass_check_room(struct responder *responder, const struct pack
 		return FAULT_NONE;
 	/* C9-110 */
 	if (!placed && !replies_room(responder->replies))
-		return FAULT_INVALID_REQUEST;
+		return refusal_fault(responder, packet, REFUSAL_RESOURCES);
 	if (placed ? !replies_reserve_empty_read(responder->replies)
 		   : !replies_reserve(responder->replies))
 		return execute_later(responder);
@@ -116,7 +117,7 @@ static enum fault pass_take_read(struct responder *responder, const struct packe
 	struct reply reply = {.pass = responder->pass, .srqn = packet->xrc_srqn};
 
 	if (packet->dma_length > WIRE_MESSAGE_MAX)
-		return FAULT_INVALID_REQUEST;
+		return refusal_fault(responder, packet, REFUSAL_LENGTH);
 	responder->pass->came = false;
 	execute_owe_read(responder, packet, &reply);
 	return FAULT_NONE;

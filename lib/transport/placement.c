@@ -2,6 +2,7 @@
 /* A peer's requests of the memory placement extensions: ATOMIC WRITE and FLUSH (IBTA annex A19). */
 #include "transport/placement.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include <rte_atomic.h>
@@ -57,10 +58,19 @@ static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct p
 	/* A region may begin at an odd address of this process and an even one in the key's address
 	 * space. */
 	if ((uintptr_t)bytes % sizeof(value) != 0)
-		return FAULT_INVALID_REQUEST;
+		return FAULT_REASON(FAULT_INVALID_REQUEST,
+				    "the address 0x%" PRIx64
+				    " of the region 0x%x is at no multiple "
+				    "of 8 in its process",
+				    packet->iova, packet->rkey);
 	/* The bytes are the application's, and stay in its byte order. */
 	memcpy(&value, packet->payload, sizeof(value));
-	return atomics_store((uint64_t *)(void *)bytes, value) == 0 ? FAULT_NONE : FAULT_ACCESS;
+	if (atomics_store((uint64_t *)(void *)bytes, value) == 0)
+		return FAULT_NONE;
+	return FAULT_REASON(FAULT_ACCESS,
+			    "the memory of the region 0x%x is not mapped any more, or not for "
+			    "writing",
+			    packet->rkey);
 }
 
 /*
@@ -75,7 +85,8 @@ static enum fault flush(const struct pd *pd, uint32_t qpn, const struct packet *
 
 	if (need == 0 || packet->flush_select > FETH_SELECT_REGION ||
 	    (packet->flush_place & ~(FETH_PLACE_GLOBAL | FETH_PLACE_PERSISTENT)))
-		return FAULT_INVALID_REQUEST;
+		return FAULT_REASON(FAULT_INVALID_REQUEST,
+				    "a FLUSH asks for no placement, or for an unknown one");
 	/* Check the rights separately, because for a range of no length the key is not checked
 	 * (C9-88). */
 	if (mr_check_remote(pd, qpn, packet->rkey, need) != MR_OK)

@@ -30,62 +30,65 @@ static uint32_t rkey_of(const struct responder *responder, const struct packet *
 	return (packet->op->flags & OPCODE_IS_WRITE) ? responder->write_rkey : packet->rkey;
 }
 
-#define say(...) reason_say(REASON_FAULT, __VA_ARGS__)
+#define SAY(...) reason_say(REASON_FAULT, __VA_ARGS__)
 
 static void explain(const struct responder *responder, const struct packet *packet,
 		    enum refusal refusal)
 {
 	switch (refusal) {
 	case REFUSAL_SEQUENCE:
-		say("%s (IBTA C9-83)", responder->message != MESSAGE_NONE
+		SAY("%s (IBTA C9-83)", responder->message != MESSAGE_NONE
 					       ? "it does not continue the message in progress"
 					       : "it continues a message that has not begun");
 		break;
 	case REFUSAL_SRQ:
-		say("the XRC domain has no shared receive queue %u, or a message in progress uses "
+		SAY("the XRC domain has no shared receive queue %u, or a message in progress uses "
 		    "another one",
 		    packet->xrc_srqn);
 		break;
 	case REFUSAL_RIGHT:
-		say("the queue pair's qp_access_flags lack %s",
+		SAY("the queue pair's qp_access_flags lack %s",
 		    mr_right_name(responder_need(packet) & ~responder->access));
 		break;
 	case REFUSAL_MTU:
-		say("a packet has %u bytes of payload, and the queue pair's path_mtu is %u bytes: "
-		    "both sides need the same",
-		    packet->payload_len, responder->mtu);
+		if (packet->payload_len == 0)
+			SAY("a packet behind the first one of its message has no payload");
+		else
+			SAY("a packet has %u bytes of payload, and the queue pair's path_mtu is %u "
+			    "bytes: both sides need the same",
+			    packet->payload_len, responder->mtu);
 		break;
 	case REFUSAL_LENGTH:
-		say("%u bytes are more than a message may have", packet->dma_length);
+		SAY("%u bytes are more than a message may have", packet->dma_length);
 		break;
 	case REFUSAL_WRITE_LENGTH:
-		say("a packet of a WRITE has %u bytes, more or fewer than are left",
+		SAY("a packet of a WRITE has %u bytes, more or fewer than are left",
 		    packet->payload_len);
 		break;
-	case REFUSAL_NO_RECEIVE:
-		say("no receive request was posted");
-		break;
 	case REFUSAL_SHORT_RECEIVE:
-		say("the message is longer than the receive request (wr_id %" PRIu64
+		SAY("the message is longer than the receive request (wr_id %" PRIu64
 		    "), which has room for %" PRIu64 " bytes",
 		    responder->receive->wr_id, responder->receive->length);
 		break;
 	case REFUSAL_RESOURCES:
-		say("more READs and atomics are outstanding than the queue pair's "
+		SAY("more READs and atomics are outstanding than the queue pair's "
 		    "max_dest_rd_atomic of %u: the peer's max_rd_atomic must not exceed it",
 		    responder->replies->said);
 		break;
 	case REFUSAL_ALIGNMENT:
-		say("the address 0x%" PRIx64 " is no multiple of 8, or is none in this process",
-		    packet->iova);
+		if (packet->iova % sizeof(uint64_t) != 0)
+			SAY("the address 0x%" PRIx64 " is no multiple of 8", packet->iova);
+		else
+			SAY("the address 0x%" PRIx64 " of the region 0x%x is at no multiple of 8 "
+			    "in its process",
+			    packet->iova, packet->rkey);
 		break;
 	case REFUSAL_UNMAPPED:
-		say("the memory of the region 0x%x is not mapped any more, or not for writing",
+		SAY("the memory of the region 0x%x is not mapped any more, or not for writing",
 		    rkey_of(responder, packet));
 		break;
 	case REFUSAL_CHANGED:
-	default:
-		say("the region 0x%x changed while it was written", rkey_of(responder, packet));
+		SAY("the region 0x%x changed while it was written", rkey_of(responder, packet));
 		break;
 	}
 }

@@ -13,7 +13,6 @@ enum refusal {
 	REFUSAL_LENGTH,	  /* the message is longer than any may be */
 	REFUSAL_WRITE_LENGTH, /* the packets of a WRITE have more or fewer bytes than the first said
 			       */
-	REFUSAL_NO_RECEIVE,   /* UC: there is no receive request */
 	REFUSAL_SHORT_RECEIVE, /* the message is longer than the receive request */
 	REFUSAL_RESOURCES,     /* more READs and atomics than agreed */
 	REFUSAL_ALIGNMENT,     /* an atomic whose address is not a multiple of 8 */

@@ -2,6 +2,7 @@
 /* Sends what a responder owes its requester, in the order of the requests. */
 #include <rte_branch_prediction.h>
 
+#include "base/reason.h"
 #include "mem/mr.h"
 #include "replies_ring.h"
 #include "transport/ooo.h"
@@ -219,6 +220,7 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 
 	replies_build_acknowledge(replies, out, AETH_NAK | NAK_REMOTE_ACCESS, psn, reply->msn);
 	if (reply->repeated) {
+		reason_drop();
 		replies_pop(replies);
 		return FAULT_NONE;
 	}
@@ -226,6 +228,7 @@ static enum fault replies_build_refusal(struct replies *replies, struct packet_o
 	replies->repeats = 0;
 	replies->ack_due = false;
 	replies->nak_due = false;
+	replies->nak_psn = psn;
 	return FAULT_ACCESS;
 }
 
@@ -243,7 +246,8 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 	else
 		replies_build_read(replies, reply, addr, out);
 	if (sink->put(sink, out) != 0)
-		return false;
+		return FAULT_REASON(false, "the memory of the region 0x%x is not mapped any more",
+				    reply->rkey);
 	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	replies_sent(replies, reply);
 	return true;

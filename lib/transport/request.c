@@ -8,6 +8,7 @@
 #include <rte_branch_prediction.h>
 
 #include "base/reason.h"
+#include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
@@ -322,9 +323,6 @@ static void request_repeated(struct requester *requester, const struct request *
 
 void request_stop_at(struct requester *requester, uint32_t index, enum fault fault)
 {
-	/* It is reported when the requests before it are complete. */
-	if (unlikely(reason_wanted))
-		reason_keep(requester);
 	requester->fault = fault;
 	requester->faulty_index = index;
 	request_unlocate(requester);
@@ -378,7 +376,7 @@ static __rte_always_inline enum put put(struct requester *requester, struct pack
 	request_emit(requester, &request, frags, count, out, plain);
 	if (sink->put(sink, out) != 0) {
 		request_stop_at(requester, request_index(requester, &request),
-				FAULT_SEND_PROTECTION);
+				FAULT_REASON(FAULT_SEND_PROTECTION, SGL_UNMAPPED));
 		return PUT_FAULTY;
 	}
 	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);

@@ -233,11 +233,15 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		/* The peer allows no READ or atomic (ibv_modify_qp(3), max_rd_atomic). */
 		if (!plain && requester_wants_response(wqe) &&
 		    requester->loss->max_responses == 0) {
-			request_stop_at(
-				requester, requester->sq->next,
-				FAULT_REASON(FAULT_SEND_OPERATION,
-					     "the queue pair's max_rd_atomic is 0, so it may send "
-					     "no READ and no atomic"));
+			request_stop_at(requester, requester->sq->next,
+					requester->service == OPCODE_UC
+						? FAULT_REASON(FAULT_SEND_OPERATION,
+							       "a UC queue pair has no READ and no "
+							       "atomic")
+						: FAULT_REASON(FAULT_SEND_OPERATION,
+							       "the queue pair's max_rd_atomic is "
+							       "0, so it sends no READ and no "
+							       "atomic"));
 			break;
 		}
 		if (plain ? requester_is_full(requester) : !requester_may_send(requester, wqe))

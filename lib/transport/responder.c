@@ -8,6 +8,7 @@
 #include <rte_branch_prediction.h>
 
 #include "responder_rnr.h"
+#include "base/reason.h"
 #include "duplicate.h"
 #include "execute.h"
 #include "refusal.h"
@@ -112,7 +113,7 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 	srq = responder->find_srq(responder->domain, packet->xrc_srqn);
 	if (responder->pass != NULL) {
 		if (!pass_continues(responder->pass, packet))
-			return FAULT_INVALID_REQUEST;
+			return RESPONDER_REFUSES(REFUSAL_SEQUENCE);
 		if (srq == NULL)
 			return RESPONDER_PASSES;
 	}
@@ -199,7 +200,7 @@ static enum fault check_receive(struct responder *responder, const struct packet
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
 			return responder->service != OPCODE_UC
 				       ? responder_not_ready(responder, packet)
-				       : RESPONDER_REFUSES(REFUSAL_NO_RECEIVE);
+				       : FAULT_INVALID_REQUEST;
 	}
 	if ((flags & OPCODE_IS_SEND) &&
 	    packet->payload_len > RTE_MIN(responder->receive->length, (uint64_t)WIRE_MESSAGE_MAX) -
@@ -329,9 +330,10 @@ static __rte_noinline __rte_cold enum fault judge(struct responder *responder,
 {
 	if (fault >= RESPONDER_REFUSES(0))
 		fault = refusal_fault(responder, packet, fault - RESPONDER_REFUSES(0));
-	return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
-		       ? responder_rnr_drop_message(responder, packet)
-		       : responder_fail(responder, fault);
+	if (responder->service != OPCODE_UC || fault == FAULT_RECEIVE_PROTECTION)
+		return responder_fail(responder, fault);
+	reason_drop();
+	return responder_rnr_drop_message(responder, packet);
 }
 
 /* Process a packet whose turn it may be. The order of the checks is the specification's. `flags`

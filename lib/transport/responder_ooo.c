@@ -5,6 +5,7 @@
 
 #include <rte_common.h>
 
+#include "base/reason.h"
 #include "mem/mr.h"
 #include "mem/place.h"
 #include "transport/sack.h"
@@ -49,8 +50,10 @@ static uint8_t *responder_ooo_spot(const struct responder *responder, const stru
 	if (mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
 			    responder->write_iova + ahead, packet->payload_len,
 			    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING, touch,
-			    &addr) != MR_OK)
+			    &addr) != MR_OK) {
+		reason_drop();
 		return NULL;
+	}
 	return addr;
 }
 

@@ -42,6 +42,7 @@ void scoreboard_init(struct scoreboard *board)
 	memset(board->count, 0, sizeof(board->count));
 	board->again = NULL;
 	board->place = NULL;
+	board->tail = psn_none();
 	scoreboard_begin(board, psn_make(0));
 }
 

@@ -11,8 +11,7 @@
 
 static __rte_noinline __rte_cold enum mr_status unmapped(void)
 {
-	return FAULT_REASON(MR_FAULT,
-			    "the memory of the list is not mapped any more, or not for writing");
+	return FAULT_REASON(MR_FAULT, SGL_UNMAPPED);
 }
 
 /* Find the next `take` bytes of an entry, whether their pages are in memory or not. */
@@ -142,9 +141,11 @@ bool sgl_is_absent(struct sgl *sgl, const struct pd *pd, uint32_t len)
 {
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	uint32_t count;
+	const enum mr_status status =
+		sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, sgl_reach, frags, &count);
 
-	return sgl_resolve(sgl, pd, len, IBV_ACCESS_LOCAL_WRITE, sgl_reach, frags, &count) ==
-	       MR_ABSENT;
+	reason_drop();
+	return status == MR_ABSENT;
 }
 
 /* Return where the next bytes of a list belong, if all of them belong into one entry with this
@@ -156,8 +157,10 @@ static uint8_t *sgl_single(struct sgl *sgl, const struct pd *pd, uint32_t len, u
 	uint32_t count;
 
 	if (sgl_resolve(sgl, pd, len, need, check, frags, &count) != MR_OK || count != 1 ||
-	    frags[0].kind != FRAG_COPY)
+	    frags[0].kind != FRAG_COPY) {
+		reason_drop();
 		return NULL;
+	}
 	return (uint8_t *)(uintptr_t)frags[0].addr;
 }
 

@@ -3,17 +3,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_jhash.h>
+
 #include "base/log.h"
 #include "verbs_internal.h"
 
-#define PREFIX "ibv_"
-#define LATER  "later_" /* calls of later releases (later.h) */
-#define SUFFIX "_op"
+#define PREFIX	  "ibv_"
+#define SUFFIX	  "_op"
+#define TOLD_LAST 16
+
+/* What begins the name of a function that implements a call: calls of later releases (later.h), and
+ * those of a parent's device. */
+static const char *const beginnings[] = {"_", PREFIX, "later_", "child_", "closed_"};
 
 /* What is said of a failure that no check has explained. */
 static const char *usual_reason(int error)
 {
 	switch (error) {
+	case EINVAL:
+		return "an argument is wrong, see its manual page";
+	case ENOMEM:
+		return "there is not enough memory, or a limit of the device is reached";
 	case EOPNOTSUPP:
 		return "the device cannot do this";
 	case ENODEV:
@@ -22,37 +32,47 @@ static const char *usual_reason(int error)
 		return "no route leads to the destination's address";
 	case ETIMEDOUT:
 		return "no host answers at the destination's address (ARP, neighbour discovery)";
-	case EBUSY:
-		return "other objects still use it";
 	default:
 		return NULL;
 	}
 }
 
+/* Return true if this was told before: a program may try the same call again and again. */
+static bool was_told(const char *line)
+{
+	static __thread struct {
+		uint32_t hashes[TOLD_LAST];
+		unsigned int next;
+	} told;
+	const uint32_t hash = rte_jhash(line, (uint32_t)strlen(line), 1) | 1;
+
+	for (unsigned int i = 0; i < TOLD_LAST; i++) {
+		if (told.hashes[i] == hash)
+			return true;
+	}
+	told.hashes[told.next++ % TOLD_LAST] = hash;
+	return false;
+}
+
 void face_explain(int error, const char *function)
 {
-	/* A program may try the same call again and again. */
-	static __thread struct {
-		const char *function;
-		char reason[64];
-	} last;
-	const char *name = function + (*function == '_');
 	const char *reason = reason_take(error);
 	size_t length;
+	char line[448];
 
 	if (!reason)
 		reason = usual_reason(error);
-	if (!reason || (function == last.function &&
-			strncmp(reason, last.reason, sizeof(last.reason) - 1) == 0))
+	if (!reason)
 		return;
-	last.function = function;
-	snprintf(last.reason, sizeof(last.reason), "%s", reason);
-	if (strncmp(name, PREFIX, strlen(PREFIX)) == 0)
-		name += strlen(PREFIX);
-	else if (strncmp(name, LATER, strlen(LATER)) == 0)
-		name += strlen(LATER);
-	length = strlen(name);
-	if (length > strlen(SUFFIX) && strcmp(name + length - strlen(SUFFIX), SUFFIX) == 0)
+	for (size_t i = 0; i < RTE_DIM(beginnings); i++) {
+		length = strlen(beginnings[i]);
+		if (strncmp(function, beginnings[i], length) == 0)
+			function += length;
+	}
+	length = strlen(function);
+	if (length > strlen(SUFFIX) && strcmp(function + length - strlen(SUFFIX), SUFFIX) == 0)
 		length -= strlen(SUFFIX);
-	log_warn(PREFIX "%.*s: %s", (int)length, name, reason);
+	snprintf(line, sizeof(line), PREFIX "%.*s: %s", (int)length, function, reason);
+	if (!was_told(line))
+		log_error("%s", line);
 }

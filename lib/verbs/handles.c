@@ -118,11 +118,13 @@ int handles_end_by(void *handle, int (*end)(void *handle), const char *function)
 	int rc;
 
 	if (!handles_take(handle))
-		return face_fail(CALL_REASON(-EINVAL, "the object does not exist any more"),
+		return face_fail(CALL_REASON(-EINVAL, "there is no such object, or not any more"),
 				 function);
 	rc = end(handle);
 	if (rc != 0)
 		handles_add(handle);
+	if (rc == -EBUSY)
+		rc = CALL_REASON(-EBUSY, "other objects still use it");
 	return face_fail(rc, function);
 }
 

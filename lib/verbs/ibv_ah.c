@@ -53,7 +53,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	int rc;
 
 	if (attr->port_num != FACE_PORT)
-		return CALL_REASON(-EINVAL, "port_num is %u; a device has port 1", attr->port_num);
+		return CALL_REASON(-EINVAL, "port_num is %u; it must be 1", attr->port_num);
 	/* Linux gives a connection the hop limit of the route, mostly 64, whatever the program
 	 * says. Many say 1, and reach peers behind routers all the same (ibv_rc_pingpong). */
 	if (qpn != 0)

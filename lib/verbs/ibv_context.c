@@ -78,8 +78,8 @@ static void fill_operations(struct verbs_context *verbs)
 	struct ibv_context_ops *ops = &verbs->context.ops;
 
 	*verbs = unsupported_verbs;
-	verbs->query_port = query_port_sized;
-	verbs->query_device_ex = query_device_sized;
+	verbs->query_port = query_port_op;
+	verbs->query_device_ex = query_device_ex_op;
 	verbs->alloc_td = alloc_td_op;
 	verbs->dealloc_td = dealloc_td_op;
 	verbs->alloc_parent_domain = alloc_parent_domain_op;

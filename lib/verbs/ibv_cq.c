@@ -15,11 +15,14 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 
 	device_query(context->device, &limits);
 	if (cqe == 0 || cqe > (uint32_t)limits.orig_attr.max_cqe)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "cqe is %u; it must be 1 to %d", cqe,
+				   limits.orig_attr.max_cqe);
 	if (comp_vector >= context->device->engine_count)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "comp_vector is %u; the device has %u (num_comp_vectors)",
+				   comp_vector, context->device->engine_count);
 	if (channel && channel->context != &context->verbs.context)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "the completion channel is of another context");
 	return 0;
 }
 

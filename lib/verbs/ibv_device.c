@@ -154,10 +154,10 @@ static bool is_dpdk(const void *code)
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	return device_list_get(__builtin_return_address(0), num_devices);
+	return get_device_list_op(__builtin_return_address(0), num_devices);
 }
 
-struct ibv_device **device_list_get(const void *caller, int *num_devices)
+struct ibv_device **get_device_list_op(const void *caller, int *num_devices)
 {
 	struct ibv_device **list = NULL;
 	int rc;

@@ -50,7 +50,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return face_errno(-ENODEV);
 	/* Only its own process can modify it. */
 	if (qp->is_away)
-		return face_errno(-EOPNOTSUPP);
+		return face_errno(CALL_REASON(
+			-EOPNOTSUPP, "the queue pair is of another process of its domain"));
 	if (mask & IBV_QP_AV) {
 		rc = check_modify(context, qp, attr, mask, &dest_qpn);
 		if (rc == 0)

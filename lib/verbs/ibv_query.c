@@ -25,7 +25,7 @@ static void copy_sized(void *dst, size_t dst_size, const void *src, size_t src_s
 }
 
 /* Query a device. This works in a child process too. */
-int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
+int query_device_ex_op(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ibv_device_attr_ex answer = {0};
@@ -48,8 +48,8 @@ int ibv_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 	return 0;
 }
 
-int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
-		     size_t attr_size)
+int query_port_op(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
+		  size_t attr_size)
 {
 	struct ibv_port_attr answer = {0};
 
@@ -91,8 +91,8 @@ int query_rt_values_ex_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 /* Query a port with this old call, whose struct ends before port_cap_flags2. */
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
-	return query_port_sized(ibv, port_num, (struct ibv_port_attr *)attr,
-				offsetof(struct ibv_port_attr, port_cap_flags2));
+	return query_port_op(ibv, port_num, (struct ibv_port_attr *)attr,
+			     offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 int ibv_query_port(struct ibv_context *ibv, uint8_t port_num, struct _compat_ibv_port_attr *attr)

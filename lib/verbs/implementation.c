@@ -14,7 +14,7 @@ const struct implementation uroce_implementation = {
 	.size = sizeof(uroce_implementation),
 	.begin = __ehdr_start,
 	.end = _end,
-	.get_device_list = device_list_get,
+	.get_device_list = get_device_list_op,
 	.private_cm = uroce_private_cm,
 #define CALL(type, function, parameters, arguments) .function = function,
 #include "calls.def"

@@ -46,7 +46,7 @@ static inline int face_fail(int rc, const char *function)
 /* ibv_device.c */
 
 /** ibv_get_device_list, called by the code at `caller`. MT-safe. */
-struct ibv_device **device_list_get(const void *caller, int *num_devices);
+struct ibv_device **get_device_list_op(const void *caller, int *num_devices);
 
 /** Lock the list of devices that were returned to the program. */
 void device_list_lock(void);
@@ -174,9 +174,9 @@ extern const struct verbs_context unsupported_verbs;
 
 /* ibv_query.c */
 
-int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
-		     size_t attr_size);
-int query_device_sized(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
+int query_port_op(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
+		  size_t attr_size);
+int query_device_ex_op(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int query_rt_values_ex_op(struct ibv_context *ibv, struct ibv_values_ex *values);
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -60,8 +61,8 @@ static void set_up(void)
 		.max_dest_rd_atomic = 4,
 		.max_rd_atomic = 4,
 		.min_rnr_timer = 1,
-		.timeout = 8,
-		.retry_cnt = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}},
 	};
@@ -86,6 +87,8 @@ static void set_up(void)
 	must(ibv_query_gid(world.context, 1, 0, &world.attr_a.ah_attr.grh.dgid) == 0,
 	     "ibv_query_gid");
 	world.attr_b.ah_attr.grh.dgid = world.attr_a.ah_attr.grh.dgid;
+	world.attr_a.sq_psn = (uint32_t)getpid();
+	world.attr_b.rq_psn = world.attr_a.sq_psn;
 }
 
 static void make(void)
@@ -154,7 +157,7 @@ static void receive(uint32_t bytes)
 	must(ibv_post_recv(world.b, &wr, &bad) == 0, "ibv_post_recv");
 }
 
-/* Poll so many completions, of whatever status. */
+/* Poll so many completions. Those of a right program are successful. */
 static void await(int count)
 {
 	struct ibv_wc wc;
@@ -163,6 +166,7 @@ static void await(int count)
 		const int n = ibv_poll_cq(world.cq, 1, &wc);
 
 		must(n >= 0, "ibv_poll_cq");
+		must(n == 0 || wrong || wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
 		count -= n;
 	}
 }
@@ -264,6 +268,49 @@ static void local_key_of_the_second(void)
 	await(2);
 }
 
+/* The peer refuses the first request; the second one is wrong here. */
+static void two_mistakes(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE), second = request(IBV_WR_RDMA_WRITE);
+	struct ibv_sge sge = *second.sg_list;
+	struct ibv_send_wr *bad;
+
+	connect_both();
+	if (wrong) {
+		wr.wr.rdma.remote_addr += 12;
+		sge.lkey = 0;
+	}
+	second.sg_list = &sge;
+	wr.next = &second;
+	must(ibv_post_send(world.a, &wr, &bad) == 0, "ibv_post_send");
+	await(2);
+}
+
+static void own_receive_request(void)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)memory[1], .length = BYTES, .lkey = wrong ? 0 : world.to->lkey};
+	struct ibv_recv_wr wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	connect_both();
+	must(ibv_post_recv(world.b, &wr, &bad) == 0, "ibv_post_recv");
+	run(request(IBV_WR_SEND), 2);
+}
+
+static void read_on_uc(void)
+{
+	struct ibv_qp_attr *attr = &world.attr_a;
+
+	world.init.qp_type = IBV_QPT_UC;
+	make();
+	must(move(world.a, attr, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, attr, IBV_QPS_RTR,
+		  RTR & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) == 0,
+	     "RTR");
+	must(move(world.a, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0, "RTS");
+	run(request(wrong ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE), 1);
+}
+
 static void read_into_constant(void)
 {
 	struct ibv_mr *mr = ibv_reg_mr(world.pd, memory[0], BYTES,
@@ -299,21 +346,31 @@ static void no_receive(void)
 	run(request(IBV_WR_SEND), wrong ? 1 : 2);
 }
 
+static void give_up_soon(void)
+{
+	world.attr_a.timeout = 8;
+	world.attr_a.retry_cnt = 1;
+}
+
 static void nobody_there(void)
 {
-	if (wrong)
+	if (wrong) {
 		world.attr_a.dest_qp_num = 0xfffff0;
+		give_up_soon();
+	}
 	connect_both();
 	run(request(IBV_WR_RDMA_WRITE), 1);
 }
 
 static void peer_destroyed(void)
 {
+	if (wrong)
+		give_up_soon();
 	connect_both();
-	run(request(IBV_WR_RDMA_WRITE), 1);
+	receive(BYTES);
 	if (wrong)
 		must(ibv_destroy_qp(world.b) == 0, "ibv_destroy_qp");
-	run(request(IBV_WR_RDMA_WRITE), 1);
+	run(request(IBV_WR_SEND), wrong ? 1 : 2);
 }
 
 static void different_mtu(void)
@@ -430,9 +487,13 @@ static void too_early(void)
 	make();
 	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
 	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RTR) == 0, "RTR");
-	if (!wrong)
-		must(move(world.a, &world.attr_a, IBV_QPS_RTS, RTS) == 0, "RTS");
-	post(request(IBV_WR_RDMA_WRITE));
+	connect_one(world.b, &world.attr_b);
+	if (wrong) {
+		post(request(IBV_WR_RDMA_WRITE));
+		return;
+	}
+	must(move(world.a, &world.attr_a, IBV_QPS_RTS, RTS) == 0, "RTS");
+	run(request(IBV_WR_RDMA_WRITE), 1);
 }
 
 static void too_many_entries(void)
@@ -578,6 +639,9 @@ static const struct {
 	CASE(other_domain),
 	CASE(local_key),
 	CASE(local_key_of_the_second),
+	CASE(two_mistakes),
+	CASE(own_receive_request),
+	CASE(read_on_uc),
 	CASE(read_into_constant),
 	CASE(queue_pair_right),
 	CASE(short_receive),

@@ -73,7 +73,7 @@ class MoreOptionsTest:
         """test/zoo/check.py knows all that it says."""
         for explain, complains in (("--explain", True), ("--explain=no", False)):
             done = ask([UROCE_RUN, explain, "--local", "--", ZOO, "port_number"], SECONDS)
-            said = "uroce: ibv_modify_qp: port_num is 2" in done.stderr
+            said = "uroce: ibv_modify_qp: port_num is 2;" in done.stderr
             expect(done.returncode == 0 and said == complains, explain, done.stderr)
 
     def _stores(self):

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/base/reason.c. */
 #include <errno.h>
-#include <pthread.h>
 
 #include "base/reason.h"
 #include "test.h"
@@ -32,44 +31,15 @@ TEST(reason_say__keeps_errno)
 	reason_take(EINVAL);
 }
 
-static void *restore(void *who)
+TEST(reason_drop__forgets_faults_only)
 {
-	reason_restore(who);
-	return (void *)reason_take(REASON_FAULT);
-}
-
-TEST(reason_restore__serves_another_thread_once)
-{
-	pthread_t thread;
-	void *text;
-	int who;
-
-	reason_say(REASON_FAULT, "kept");
-	reason_keep(&who);
+	reason_wanted = true;
+	reason_say(REASON_FAULT, "fault");
+	reason_say(EINVAL, "call");
+	reason_drop();
+	reason_wanted = false;
 	assert_null(reason_take(REASON_FAULT));
-	assert_int_equal(pthread_create(&thread, NULL, restore, &who), 0);
-	assert_int_equal(pthread_join(thread, &text), 0);
-	assert_non_null(text);
-	reason_restore(&who);
-	assert_null(reason_take(REASON_FAULT));
-}
-
-TEST(reason_keep__drops_the_oldest)
-{
-	char who[17];
-
-	for (unsigned int i = 0; i < sizeof(who); i++) {
-		reason_say(REASON_FAULT, "%u", i);
-		reason_keep(&who[i]);
-	}
-	reason_restore(&who[0]);
-	assert_null(reason_take(REASON_FAULT));
-	reason_restore(&who[1]);
-	assert_string_equal(reason_take(REASON_FAULT), "1");
-	for (unsigned int i = 2; i < sizeof(who); i++) {
-		reason_restore(&who[i]);
-		assert_non_null(reason_take(REASON_FAULT));
-	}
+	assert_string_equal(reason_take(EINVAL), "call");
 }
 
 static int fails(void)

@@ -2,7 +2,7 @@
 /*
  * Why something fails. The check that fails says so in a sentence, and who reports the failure to
  * the user adds it (uroce-run --explain). While nobody wants reasons, a check that passes costs
- * nothing, and one that fails a load.
+ * nothing more, and one that fails reads one variable.
  */
 #ifndef BASE_REASON_H
 #define BASE_REASON_H
@@ -14,7 +14,7 @@
 /* Set before the first check, and then constant. */
 extern bool reason_wanted;
 
-/* What fails: a call of the program with this errno value, or a work request or packet. */
+/* Not a call of the program fails, but a work request or a packet. */
 #define REASON_FAULT 0
 
 /**
@@ -22,7 +22,7 @@ extern bool reason_wanted;
  * MT-safe; keeps errno.
  *
  * @param of
- *   An errno value of either sign, or REASON_FAULT.
+ *   What fails: a call with this errno value, of either sign, or REASON_FAULT.
  */
 void reason_say(int of, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
@@ -30,18 +30,12 @@ void reason_say(int of, const char *format, ...) __attribute__((cold, format(pri
  * is valid until the thread says something else. MT-safe. */
 const char *reason_take(int of);
 
-/**
- * Keep what this thread has said about a fault that is reported later, perhaps by another thread:
- * of a send request that waits for those before it. Of many that are kept at a time only the newest
- * stay. MT-safe.
- *
- * @param who
- *   Whose failure it is.
- */
-void reason_keep(const void *who);
-
-/** Say once more what was kept for `who`, if something was. MT-safe. */
-void reason_restore(const void *who);
+/** Forget what this thread has said about a fault: what failed was only a try. MT-safe. */
+static inline void reason_drop(void)
+{
+	if (unlikely(reason_wanted))
+		(void)reason_take(REASON_FAULT);
+}
 
 /** Evaluate to `error`, the negative errno value of a call of the program, and say why. */
 #define CALL_REASON(error, ...) \

@@ -108,6 +108,8 @@ struct scoreboard {
 	 * compared with una for equality, so nobody has to advance it. */
 	struct psn probed;
 	uint32_t probe_run; /* so many */
+	struct psn
+		tail; /* una when the newest packet was last sent as a probe; compared likewise */
 	/* Within a report (loss_sack.h). */
 	bool missed;	     /* it shows packets to be missing */
 	bool drops;	     /* a packet that was kept, and is not any more, is missing */

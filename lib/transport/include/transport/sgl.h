@@ -15,6 +15,9 @@
 
 struct pd;
 
+/* Why an access fails that the list's keys allow (base/reason.h). */
+#define SGL_UNMAPPED "the memory of the list is not mapped any more, or not for writing"
+
 struct sgl {
 	const struct ibv_sge *sge;
 	uint32_t num_sge;
