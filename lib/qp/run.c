@@ -4,6 +4,7 @@
 
 #include <rte_prefetch.h>
 
+#include "base/reason.h"
 #include "qp_internal.h"
 
 bool qp_is_quiet(const struct qp *qp)
@@ -87,8 +88,12 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 	if (unlikely(qp->requester.absent) ||
 	    (qp->kind->type == IBV_QPT_UD && unlikely(qp->datagram.absent)))
 		qp_await_pages(qp, now_ns);
-	if (fault == FAULT_NONE && requester_fault_due(&qp->requester))
-		fault = qp->requester.fault;
+	if (fault == FAULT_NONE && unlikely(qp->requester.fault != FAULT_NONE)) {
+		if (requester_fault_due(&qp->requester))
+			fault = qp->requester.fault;
+		else
+			reason_drop(); /* it is found again when it is due */
+	}
 	if (fault != FAULT_NONE) {
 		qp_fail(qp, fault);
 		return false;

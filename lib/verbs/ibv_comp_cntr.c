@@ -153,7 +153,8 @@ int later_qp_attach_comp_cntr(struct ibv_qp *ibv, struct later_comp_cntr *cntr,
 
 	/* A queue pair of an XRC domain completes for many shared receive queues, of any program.
 	 */
-	if (attr->comp_mask != 0 || (attr->op_mask & ~COMP_CNTR_SUPPORTED) || qp->target)
+	if (attr->comp_mask != 0 || (attr->op_mask & ~COMP_CNTR_SUPPORTED) || qp->target ||
+	    qp->is_away)
 		return face_errno(-EOPNOTSUPP);
 	if (attr->op_mask == 0 || cntr->context != ibv->context)
 		return face_errno(-EINVAL);

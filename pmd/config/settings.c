@@ -225,13 +225,23 @@ static const struct value_kind value_without = {set_without, get_without};
 /* EAL itself reads the options when it starts. */
 static int set_eal(const struct value *value, void *member, const char *text, struct text *why)
 {
+	/* EAL accepts one of them, and has one from eal_args.c. */
+	static const char *const cores[] = {"-l", "-c", "--lcores", "--coremask"};
 	size_t words = 0;
 
 	if (strlen(text) >= value->size)
 		return text_refuse(why, "%s: the options are longer than %zu characters",
 				   value->name, value->size - 1);
-	for (const char *word = text; *(word += strspn(word, " ")); word += strcspn(word, " "))
+	for (const char *word = text; *(word += strspn(word, " ")); word += strcspn(word, " ")) {
+		for (size_t i = 0; i < RTE_DIM(cores); i++) {
+			if (strncmp(word, cores[i], strlen(cores[i])) == 0)
+				return text_refuse(why,
+						   "%s: %s: the program's CPUs are EAL's; choose "
+						   "them by taskset(1)",
+						   value->name, cores[i]);
+		}
 		words++;
+	}
 	if (words == 0 || words > SETTINGS_EAL_WORDS_MAX)
 		return text_refuse(why, "%s: there are no options, or more than %d words",
 				   value->name, SETTINGS_EAL_WORDS_MAX);

@@ -99,7 +99,8 @@ static void args_add_memory(struct eal_args *args, size_t memory_bytes, enum eal
 	}
 }
 
-/* Return true if the user's options choose devices of buses. */
+/* Return true if the user's options choose devices of buses. A list of devices to leave out chooses
+ * all others. */
 static bool options_choose_devices(const char *options)
 {
 	static const char *const names[] = {"-a", "-b", "--allow", "--block"};
@@ -114,7 +115,7 @@ static bool options_choose_devices(const char *options)
 	return false;
 }
 
-/* Add the user's options last: of two equal options EAL uses the last one. */
+/* Add the user's options last: of most equal options EAL uses the last one. */
 static void args_add_options(struct eal_args *args, const char *options)
 {
 	for (const char *word = options; *(word += strspn(word, " ")); word += strcspn(word, " "))

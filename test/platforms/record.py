@@ -21,7 +21,7 @@ VERSIONS = {"gcc": "gcc", "libdpdk-dev": "DPDK", "libibverbs-dev": "rdma-core", 
 def versions(run, packages):
     """Return the versions of the packages of Debian, without epoch and revision. `run` runs a shell script and returns its
     output."""
-    output = run("dpkg-query --showformat '${Package} ${Version}\\n' --show " + " ".join(packages))
+    output = run("dpkg-query --showformat '${Package} ${Version}\\n' --show " + " ".join(packages) + " || :")
     found = dict(line.split() for line in output.splitlines())
     return {label: re.match(r"(?:\d+:)?([\d.]*\d)", found[name])[1] for name, label in packages.items() if name in found}
 

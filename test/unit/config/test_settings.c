@@ -271,6 +271,7 @@ TEST(settings_set__words)
 	assert_refused("kernel", "", "empty");
 	assert_refused("file-prefix", "../x", "not the name of a directory");
 	assert_refused("eal", " ", "no options");
+	assert_refused("eal", "-n 2 -l 1", "taskset");
 	assert_refused("eal", "a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a",
 		       "more than 32 words");
 }
@@ -288,9 +289,9 @@ TEST(settings_set__leaves_nothing_of_what_was_there)
 		set(&twice, names[i], "longer.than.that");
 		set(&twice, names[i], "e1");
 	}
-	set(&once, "eal", "-l 1");
-	set(&twice, "eal", "--lcores 0@(0,1)");
-	set(&twice, "eal", "-l 1");
+	set(&once, "eal", "-n 2");
+	set(&twice, "eal", "--log-level lib.eal:debug");
+	set(&twice, "eal", "-n 2");
 	set(&once, "without", "prefetch");
 	set(&twice, "without", "prefetch,buffer-cache");
 	set(&twice, "without", "prefetch");
@@ -348,7 +349,7 @@ TEST(settings_get__is_what_set_takes)
 		{"max-memory", "4096"},	  {"max-buffers", "800"},
 		{"kernel", "eth0"},	  {"view", "preload"},
 		{"sack", "yes"},	  {"stores", "round"},
-		{"eal", "-a 1:2.0 -l 1"}, {"explain", "yes"},
+		{"eal", "-a 1:2.0 -n 2"}, {"explain", "yes"},
 	};
 	struct settings settings;
 	char value[1024];
@@ -468,7 +469,7 @@ TEST(settings_check__eal_is_for_who_has_a_port)
 	char error[256];
 
 	settings_init(&settings);
-	set(&settings, "eal", "-l 1");
+	set(&settings, "eal", "-n 2");
 	set(&settings, "socket", "/run/x.sock");
 	assert_unfit(&settings, "eal is for");
 	set(&settings, "netdev", "veth0");
