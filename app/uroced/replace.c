@@ -194,8 +194,12 @@ void replace_take_over(void *arg)
 {
 	(void)arg;
 	/* Before the other one ends: else the service would end with it. */
-	if (command_fd >= 0 && other_count > 0 && service_become_main() != 0)
-		log_warn("--replace: the service manager is not told of this process");
+	if (command_fd >= 0 && other_count > 0 && service_become_main() != 0) {
+		log_error(
+			"--replace: the service manager cannot be told of this process: the other "
+			"uroced goes on");
+		exit(EXIT_FAILURE);
+	}
 	for (size_t i = 0; i < other_count; i++)
 		(void)replace_tell(others[i], 1);
 	/* They end with the process. */

@@ -125,9 +125,8 @@ static void client_end_psock(struct share_client *client)
 
 void client_empty_psock(struct share_client *client)
 {
-	if (!client->psock)
-		return;
-	psock_forget(client->psock);
+	if (client->psock)
+		psock_forget(client->psock);
 	/* A child of fork(2) may keep the last owner's file: then it would stay in the set, and
 	 * wake us for ever. */
 	if (own_is(client->wake_fd) && own_is(client->process_fd))
@@ -136,7 +135,8 @@ void client_empty_psock(struct share_client *client)
 
 int client_renew_psock(struct share_client *client, bool keeps)
 {
-	if (!client->psock)
+	/* A process that has lost its socket at an earlier restart still sleeps on the set. */
+	if (client->wake_fd < 0)
 		return 0;
 	if (!keeps)
 		client_end_psock(client);

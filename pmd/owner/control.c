@@ -260,7 +260,10 @@ static int control_handle(struct server *server, uint16_t number, struct share_m
 		resume_note_returned(server, number);
 		return 0;
 	}
-	is_answered = message->type != SHARE_RELEASE;
+	/* A process that only tells us that it leaves a group gives no number, and reads no
+	 * answer. */
+	is_answered = message->type != SHARE_RELEASE &&
+		      (message->type != SHARE_LEAVE || message->number != 0);
 	message->result = control_answer(server, number, message);
 	return is_answered ? control_reply(server, number, message) : 0;
 }

@@ -58,7 +58,7 @@ static void no_reply(uint16_t n)
 
 static struct share_message about(enum share_message_type type, const uint8_t gid[GID_LEN])
 {
-	struct share_message message = {.type = type, .from = {.vlan = VLAN_NONE}};
+	struct share_message message = {.type = type, .number = 1, .from = {.vlan = VLAN_NONE}};
 
 	memcpy(message.from.gid, host, GID_LEN);
 	memcpy(message.gid, gid, GID_LEN);

@@ -650,7 +650,7 @@ TEST(forward_send_on__counts_copies_to_a_group)
 static int ask_of_group(enum share_message_type type)
 {
 	struct share_message message = {
-		.type = type, .version = SHARE_VERSION, .gid = {0xff, 0x0e, [15] = 1}};
+		.type = type, .version = SHARE_VERSION, .number = 1, .gid = {0xff, 0x0e, [15] = 1}};
 
 	assert_int_equal(message_send(sockets[0], &message, NULL, 0), 0);
 	control_event(&server, EVENT_SOCKET, 0);
@@ -679,6 +679,20 @@ TEST(control_event__leaves_a_group_without_a_buffer)
 	assert_int_equal(ask_of_group(SHARE_JOIN), 0);
 	assert_int_equal(ask_of_group(SHARE_LEAVE), 0);
 	assert_int_equal(server.uplink.pending_count, 1);
+}
+
+/* Nobody reads the answers, of which a few hundred fill the socket. */
+TEST(control_event__does_not_answer_who_only_tells_that_it_leaves)
+{
+	struct share_message message = {
+		.type = SHARE_LEAVE, .version = SHARE_VERSION, .gid = {0xff, 0x0e, [15] = 1}};
+
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(message_send(sockets[0], &message, NULL, 0), 0);
+		control_event(&server, EVENT_SOCKET, 0);
+	}
+	assert_int_equal(server.slots.all[0].state, SLOT_LIVE);
+	assert_int_equal(message_receive(sockets[0], &message, NULL), -EAGAIN);
 }
 
 /* The tag has no room in front of a frame that begins with its buffer. */
