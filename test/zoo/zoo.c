@@ -14,18 +14,13 @@
 
 #include <infiniband/verbs.h>
 
+#include "rc.h"
+
 #define BYTES	4096
-#define INIT	(IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
-#define RTR                                                                             \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
-	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RTS                                                                                    \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
-	 IBV_QP_MAX_QP_RD_ATOMIC)
-#define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define ALL    (IBV_ACCESS_LOCAL_WRITE | REMOTE | IBV_ACCESS_MW_BIND)
-#define QKEY   0x11111111
+#define REMOTE	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL	(IBV_ACCESS_LOCAL_WRITE | REMOTE | IBV_ACCESS_MW_BIND)
+#define QKEY	0x11111111
 
 static bool wrong;
 
@@ -113,9 +108,9 @@ static int move(struct ibv_qp *qp, struct ibv_qp_attr *attr, enum ibv_qp_state s
 
 static void connect_one(struct ibv_qp *qp, struct ibv_qp_attr *attr)
 {
-	must(move(qp, attr, IBV_QPS_INIT, INIT) == 0, "INIT");
-	must(move(qp, attr, IBV_QPS_RTR, RTR) == 0, "RTR");
-	must(move(qp, attr, IBV_QPS_RTS, RTS) == 0, "RTS");
+	must(move(qp, attr, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
+	must(move(qp, attr, IBV_QPS_RTR, RC_RTR_MASK) == 0, "RTR");
+	must(move(qp, attr, IBV_QPS_RTS, RC_RTS_MASK) == 0, "RTS");
 }
 
 static void connect_both(void)
@@ -303,9 +298,9 @@ static void read_on_uc(void)
 
 	world.init.qp_type = IBV_QPT_UC;
 	make();
-	must(move(world.a, attr, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, attr, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
 	must(move(world.a, attr, IBV_QPS_RTR,
-		  RTR & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) == 0,
+		  RC_RTR_MASK & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) == 0,
 	     "RTR");
 	must(move(world.a, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0, "RTS");
 	run(request(wrong ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE), 1);
@@ -420,55 +415,57 @@ static void more_reads_than_agreed(void)
 static void missing_attribute(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
-	move(world.a, &world.attr_a, IBV_QPS_RTR, wrong ? RTR & ~IBV_QP_MIN_RNR_TIMER : RTR);
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
+	move(world.a, &world.attr_a, IBV_QPS_RTR,
+	     wrong ? RC_RTR_MASK & ~IBV_QP_MIN_RNR_TIMER : RC_RTR_MASK);
 }
 
 static void attribute_in_vain(void)
 {
 	make();
-	move(world.a, &world.attr_a, IBV_QPS_INIT, wrong ? INIT | IBV_QP_TIMEOUT : INIT);
+	move(world.a, &world.attr_a, IBV_QPS_INIT,
+	     wrong ? RC_INIT_MASK | IBV_QP_TIMEOUT : RC_INIT_MASK);
 }
 
 static void skipped_state(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
 	if (!wrong)
-		must(move(world.a, &world.attr_a, IBV_QPS_RTR, RTR) == 0, "RTR");
-	move(world.a, &world.attr_a, IBV_QPS_RTS, RTS);
+		must(move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK) == 0, "RTR");
+	move(world.a, &world.attr_a, IBV_QPS_RTS, RC_RTS_MASK);
 }
 
 static void port_number(void)
 {
 	make();
 	world.attr_a.port_num = wrong ? 2 : 1;
-	move(world.a, &world.attr_a, IBV_QPS_INIT, INIT);
+	move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK);
 }
 
 static void gid_index(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
 	world.attr_a.ah_attr.grh.sgid_index = wrong ? 100 : 0;
-	move(world.a, &world.attr_a, IBV_QPS_RTR, RTR);
+	move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK);
 }
 
 static void no_grh(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
 	world.attr_a.ah_attr.is_global = !wrong;
-	move(world.a, &world.attr_a, IBV_QPS_RTR, RTR);
+	move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK);
 }
 
 static void retry_count(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
-	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RTR) == 0, "RTR");
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK) == 0, "RTR");
 	world.attr_a.retry_cnt = wrong ? 8 : 7;
-	move(world.a, &world.attr_a, IBV_QPS_RTS, RTS);
+	move(world.a, &world.attr_a, IBV_QPS_RTS, RC_RTS_MASK);
 }
 
 static void full_queue(void)
@@ -485,14 +482,14 @@ static void full_queue(void)
 static void too_early(void)
 {
 	make();
-	must(move(world.a, &world.attr_a, IBV_QPS_INIT, INIT) == 0, "INIT");
-	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RTR) == 0, "RTR");
+	must(move(world.a, &world.attr_a, IBV_QPS_INIT, RC_INIT_MASK) == 0, "INIT");
+	must(move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK) == 0, "RTR");
 	connect_one(world.b, &world.attr_b);
 	if (wrong) {
 		post(request(IBV_WR_RDMA_WRITE));
 		return;
 	}
-	must(move(world.a, &world.attr_a, IBV_QPS_RTS, RTS) == 0, "RTS");
+	must(move(world.a, &world.attr_a, IBV_QPS_RTS, RC_RTS_MASK) == 0, "RTS");
 	run(request(IBV_WR_RDMA_WRITE), 1);
 }
 
