@@ -17,7 +17,7 @@ from harness.tools import UROCE_CTL, UROCE_RUN
 
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 UNITS = ("uroced.service", "uroced.socket", "uroced@.service", "uroced@.socket")
-EXPOSURE = 22  # of 100, as systemd-analyze counts; up to 40 its word is "OK"
+EXPOSURE = 24  # of 100, as systemd-analyze counts; up to 40 its word is "OK"
 SECONDS = 60
 # As the units run it: a user of its own with three capabilities.
 RIGHTS = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs",
@@ -60,7 +60,7 @@ class UnitsTest:
         tree = self._tree()
         units = os.path.join(tree, "lib", "systemd", "system")
         os.makedirs(os.path.join(tree, "bin"), exist_ok=True)
-        shutil.copy("/bin/kill", os.path.join(tree, "bin"))  # of another package; ExecReload= calls it
+        shutil.copy("/bin/sh", os.path.join(tree, "bin"))  # of another package; ExecReload= calls it
         # A unit with "@" is verified as one of its instances.
         for name in UNITS:
             if "@" in name:
