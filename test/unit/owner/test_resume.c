@@ -22,7 +22,7 @@ static struct server server;
 static struct report_set reports;
 static struct settings settings;
 static int table; /* that somebody keeps */
-static int ends[8], end_count;
+static int ends[16], end_count;
 
 static void begin_owner(bool kept)
 {
