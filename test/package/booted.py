@@ -236,9 +236,9 @@ class BootedTest:
         self._machine.run("uroce-run -- ibv_devinfo")
 
     def _socket_group(self):
-        """The group of the socket unit stays when the service starts."""
+        """The group of the socket unit stays when the service starts. uroce is in it, so that a new version reaches the socket."""
         drop_in = "/etc/systemd/system/uroced.socket.d"
-        self._machine.run(f"systemctl stop uroced.socket uroced.service; mkdir -p {drop_in}; "
+        self._machine.run(f"systemctl stop uroced.socket uroced.service; mkdir -p {drop_in}; usermod -aG users uroce; "
                   f"printf '[Socket]\\nSocketGroup=users\\n' >{drop_in}/group.conf; systemctl daemon-reload; "
                   "systemctl start uroced.socket; uroce-run -- ibv_devinfo")
         owner = self._machine.run("stat -c %U:%G:%a /run/uroce/uroced.sock").strip()
