@@ -216,10 +216,10 @@ static void options_make_way(const struct overview *overview, struct settings *s
 
 	command_line_make_way(settings, overview->has_netdev || attach,
 			      overview->has_port || attach, overview->has_ip);
-	if (attach)
+	if (attach) {
 		settings->mtu = 0;
-	if (attach)
 		settings->eal[0] = '\0';
+	}
 	if (overview->has_socket || overview->local > 0)
 		settings->isolated[0] = '\0';
 	/* The private uroced has another path, which is known when its directory has been made. */

@@ -31,21 +31,12 @@ static const char *operation_name(uint8_t opcode)
 	return opcode < RTE_DIM(names) && names[opcode] ? names[opcode] : "work request";
 }
 
-/* As ibv_wc_status_str(3) says it, in a room that this one cannot see. */
 static const char *status_name(enum ibv_wc_status status)
 {
 	static const char *const names[] = {
-		[IBV_WC_LOC_LEN_ERR] = "local length error",
-		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
-		[IBV_WC_LOC_PROT_ERR] = "local protection error",
-		[IBV_WC_MW_BIND_ERR] = "memory management operation error",
-		[IBV_WC_BAD_RESP_ERR] = "bad response error",
-		[IBV_WC_LOC_ACCESS_ERR] = "local access error",
-		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
-		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
-		[IBV_WC_REM_OP_ERR] = "remote operation error",
-		[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+#define WC_STATUS(value, name) [value] = (name),
+#include "base/wc_status.def"
+#undef WC_STATUS
 	};
 
 	return (size_t)status < RTE_DIM(names) && names[status] ? names[status] : "error";

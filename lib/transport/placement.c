@@ -11,6 +11,7 @@
 #include "base/verbs_later.h"
 #include "mem/atomics.h"
 #include "mem/mr.h"
+#include "refusal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -58,19 +59,13 @@ static enum fault atomic_write(const struct pd *pd, uint32_t qpn, const struct p
 	/* A region may begin at an odd address of this process and an even one in the key's address
 	 * space. */
 	if ((uintptr_t)bytes % sizeof(value) != 0)
-		return FAULT_REASON(FAULT_INVALID_REQUEST,
-				    "the address 0x%" PRIx64
-				    " of the region 0x%x is at no multiple "
-				    "of 8 in its process",
-				    packet->iova, packet->rkey);
+		return FAULT_REASON(FAULT_INVALID_REQUEST, REFUSAL_SAY_ALIGNMENT, packet->iova,
+				    packet->rkey);
 	/* The bytes are the application's, and stay in its byte order. */
 	memcpy(&value, packet->payload, sizeof(value));
 	if (atomics_store((uint64_t *)(void *)bytes, value) == 0)
 		return FAULT_NONE;
-	return FAULT_REASON(FAULT_ACCESS,
-			    "the memory of the region 0x%x is not mapped any more, or not for "
-			    "writing",
-			    packet->rkey);
+	return FAULT_REASON(FAULT_ACCESS, REFUSAL_SAY_UNMAPPED, packet->rkey);
 }
 
 /*

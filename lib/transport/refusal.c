@@ -79,13 +79,10 @@ static void explain(const struct responder *responder, const struct packet *pack
 		if (packet->iova % sizeof(uint64_t) != 0)
 			SAY("the address 0x%" PRIx64 " is no multiple of 8", packet->iova);
 		else
-			SAY("the address 0x%" PRIx64 " of the region 0x%x is at no multiple of 8 "
-			    "in its process",
-			    packet->iova, packet->rkey);
+			SAY(REFUSAL_SAY_ALIGNMENT, packet->iova, packet->rkey);
 		break;
 	case REFUSAL_UNMAPPED:
-		SAY("the memory of the region 0x%x is not mapped any more, or not for writing",
-		    rkey_of(responder, packet));
+		SAY(REFUSAL_SAY_UNMAPPED, rkey_of(responder, packet));
 		break;
 	case REFUSAL_CHANGED:
 		SAY("the region 0x%x changed while it was written", rkey_of(responder, packet));

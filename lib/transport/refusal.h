@@ -5,6 +5,13 @@
 
 #include "transport/responder.h"
 
+/* Reasons that the checks of placement.c have, too: with the region's key, and with an address and
+ * the key. */
+#define REFUSAL_SAY_UNMAPPED \
+	"the memory of the region 0x%x is not mapped any more, or not for writing"
+#define REFUSAL_SAY_ALIGNMENT \
+	"the address 0x%" PRIx64 " of the region 0x%x is at no multiple of 8 in its process"
+
 enum refusal {
 	REFUSAL_SEQUENCE, /* it does not continue the message in progress, or begins another one */
 	REFUSAL_SRQ,	  /* XRC: it names no shared receive queue of the domain */
