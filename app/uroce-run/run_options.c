@@ -49,7 +49,7 @@ const char options_help[] =
 	"                     time (default: 1; auto: one for each CPU)\n"
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
-	"  --explain[=yes|no] say on stderr why calls and queue pairs fail\n"
+	"  --explain[=yes|no] say on stderr why calls, connects and queue pairs fail\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --sack auto|yes|no tell peers that are uroce which packets came behind a lost one:\n"
 	"                     auto (default) once they have introduced themselves, yes from\n"

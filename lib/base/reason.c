@@ -17,6 +17,11 @@ static __thread struct reason {
 	char text[TEXT_MAX];
 } newest_of_call, newest_of_fault;
 
+static __thread struct {
+	const char *call; /* the outermost one */
+	unsigned int depth;
+} entered;
+
 static struct reason *newest(int of)
 {
 	return of == REASON_FAULT ? &newest_of_fault : &newest_of_call;
@@ -39,8 +44,34 @@ void reason_say(int of, const char *format, ...)
 const char *reason_take(int of)
 {
 	struct reason *reason = newest(of);
-	const bool is_it = reason->said && reason->of == abs(of);
+	const bool is_it = reason_is_said(of);
 
 	reason->said = false;
 	return is_it ? reason->text : NULL;
+}
+
+bool reason_is_said(int of)
+{
+	const struct reason *reason = newest(of);
+
+	return reason->said && reason->of == abs(of);
+}
+
+void reason_enter(const char *call)
+{
+	if (entered.depth++ > 0)
+		return;
+	entered.call = call;
+	newest_of_call.said = false;
+}
+
+void reason_leave(void)
+{
+	entered.depth--;
+}
+
+const char *reason_call(unsigned int *depth)
+{
+	*depth = entered.depth;
+	return entered.depth > 0 ? entered.call : NULL;
 }

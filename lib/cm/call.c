@@ -5,25 +5,33 @@
 
 #include <rte_common.h>
 
+#include "base/reason.h"
 #include "cm_internal.h"
 #include "wire/headers.h"
 
 #define LID_NONE      0xffff /* RoCE has no LIDs; Linux's value */
 #define FAILOVER_NONE 1	     /* 12.6.8: alternate paths are not supported */
 
-/* Write private data behind the IP header. Return false if it is too long. */
-static bool put_private(const struct cm_ip *ip, const void *data, uint8_t len, uint8_t *to,
-			struct cm_mad *mad)
+/* Write private data behind the IP header. Return 0, or -EINVAL if it is too long. */
+static int put_private(const struct cm_ip *ip, const void *data, uint8_t len, uint8_t *to,
+		       struct cm_mad *mad)
 {
 	const uint8_t skip = ip ? CM_IP_LEN : 0;
 
-	if (len > cm_private_len(mad->message) - skip || (ip && cm_ip_build(ip, to) != 0))
-		return false;
+	const uint8_t room = cm_private_len(mad->message) - skip;
+
+	if (len > room)
+		return CALL_REASON(-EINVAL,
+				   "%u bytes of private data are more than the %u that a %s has "
+				   "room for (IBTA 12.6%s)",
+				   len, room, cm_message_name(mad->message), ip ? ", A11" : "");
+	if (ip && cm_ip_build(ip, to) != 0)
+		return CALL_REASON(-EINVAL, "both addresses must be of one IP version");
 	if (len > 0)
 		memcpy(to + skip, data, len);
 	mad->private_data = to;
 	mad->private_len = skip + len;
-	return true;
+	return 0;
 }
 
 static struct cm_path path_of(const struct cm_connect_attr *attr, uint8_t ack_timeout)
@@ -116,7 +124,7 @@ int cm_connect(struct cm *cm, const struct cm_connect_attr *attr, uint64_t now_n
 	struct cm_conn *made;
 
 	if (attr->response_timeout > CM_TIME_MAX || attr->packet_life_time > CM_TIME_MAX ||
-	    !put_private(attr->ip, attr->private_data, attr->private_len, private_data, &say))
+	    put_private(attr->ip, attr->private_data, attr->private_len, private_data, &say) != 0)
 		return -EINVAL;
 	made = conn_create(cm, &attr->to);
 	if (!made)
@@ -137,7 +145,7 @@ int cm_resolve(struct cm *cm, const struct cm_resolve_attr *attr, uint64_t now_n
 	struct cm_conn *made;
 
 	if (attr->response_timeout > CM_TIME_MAX ||
-	    !put_private(attr->ip, attr->private_data, attr->private_len, private_data, &say))
+	    put_private(attr->ip, attr->private_data, attr->private_len, private_data, &say) != 0)
 		return -EINVAL;
 	made = conn_create(cm, &attr->to);
 	if (!made)

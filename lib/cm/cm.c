@@ -160,6 +160,9 @@ bool cm_next_event(struct cm *cm, struct cm_event *event)
 	event->conn = conn;
 	event->user = is_request(event) ? conn->listener->attr.user : conn->user;
 	event->status = pending->status;
+	event->tries = conn->max_retries + 1;
+	event->try_ns = conn->response_ns;
+	event->active = conn->active;
 	event->has_mad = pending->has_mad;
 	if (event->has_mad) {
 		memcpy(event->bytes, pending->mad, sizeof(event->bytes));

@@ -162,12 +162,9 @@ int conn_step(struct cm_conn *conn, enum cm_input input, const uint8_t *cause, i
 	      const struct cm_mad *say, uint64_t now_ns);
 
 /** Do conn_step for an input that is no MAD, and raises no event with a status: mostly a command of
- * the program. */
-static inline int conn_command(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
-			       uint64_t now_ns)
-{
-	return conn_step(conn, input, NULL, 0, say, now_ns);
-}
+ * the program. If it fails, say why. */
+int conn_command(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
+		 uint64_t now_ns);
 
 /** Send a MAD to a peer, and count it. */
 void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad);

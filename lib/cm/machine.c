@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "cm_internal.h"
 
 void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad)
@@ -230,6 +231,35 @@ int conn_step(struct cm_conn *conn, enum cm_input input, const uint8_t *cause, i
 		conn_free(conn);
 	evict(cm, now_ns);
 	return 0;
+}
+
+/* Say why a command fails: the table has no transition, or the private data has no room. */
+static int refuse(const struct cm_conn *conn, enum cm_input input, const struct cm_mad *say)
+{
+	static const char *const inputs[] = {
+#define INPUT(name) #name,
+		CM_INPUTS(INPUT)
+#undef INPUT
+	};
+	const struct cm_transition *row = cm_transition(conn->state, input);
+
+	if (!row->defined)
+		return CALL_REASON(-EINVAL,
+				   "the connection is in %s, where %s is not possible (IBTA 12.9)",
+				   cm_state_name(conn->state), inputs[input]);
+	return CALL_REASON(-EINVAL,
+			   "%u bytes of private data are more than the %u that a %s has room for "
+			   "(IBTA 12.6)",
+			   say ? say->private_len : 0, cm_private_len(row->send),
+			   cm_message_name(row->send));
+}
+
+int conn_command(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
+		 uint64_t now_ns)
+{
+	const int rc = conn_step(conn, input, NULL, 0, say, now_ns);
+
+	return rc == -EINVAL ? refuse(conn, input, say) : rc;
 }
 
 void events_drop(struct cm_conn *conn)

@@ -139,23 +139,29 @@ static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *i
 	return set_source(info, hints) == 0 ? 0 : EAI_MEMORY;
 }
 
+/* Set errno for an error of getaddrinfo(3), which the call returns. */
 static int set_errno(int rc)
 {
+	int error = EINVAL;
+
 	if (rc == EAI_MEMORY)
-		errno = ENOMEM;
-	else if (rc != EAI_SYSTEM)
-		errno = EINVAL;
+		error = ENOMEM;
+	else if (rc == EAI_SYSTEM)
+		error = errno;
+	(void)id_result(ID_REASON(-error, "getaddrinfo(3): %s", gai_strerror(rc)));
 	return rc;
 }
 
 int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		     struct rdma_addrinfo **res)
 {
+	ID_CALL();
 	struct rdma_addrinfo *info;
 	int rc;
 
 	if ((!node && !service && !hints) || !res)
-		return id_result(-EINVAL);
+		return id_result(
+			explain_argument("node, service and hints are all NULL, or res is"));
 	info = calloc(1, sizeof(*info));
 	if (!info)
 		return id_result(-ENOMEM);

@@ -66,8 +66,13 @@ static int bind_device(struct cm_id *id, const struct sockaddr *address)
 	const int count = devices_get(&devices);
 	struct device_gid found;
 	uint8_t gid[GID_LEN];
-	int rc = count < 0 ? count : -EADDRNOTAVAIL;
+	int rc = count;
 
+	if (count >= 0)
+		rc = ID_REASON(
+			-EADDRNOTAVAIL,
+			"no device has the address: rdma_bind_addr takes 0.0.0.0 or :: for all "
+			"devices, or an address of one (ibv_devinfo -v, or --ip)");
 	address_gid(address, gid);
 	for (int i = 0; i < count && rc != 0; i++) {
 		const int index = cm_calls()->agent_find_gid(devices[i]->agent, gid, 0,
@@ -129,7 +134,13 @@ static int claim_at(struct cm_id *id, struct cm_device *device, struct cm_port_c
 		return 0;
 	rc = mine->ops->claim(mine->user, claim, &mine->id);
 	id->claim_count += rc == 0;
-	return rc;
+	if (rc != -EADDRINUSE)
+		return rc;
+	return ID_REASON(
+		rc,
+		"another id of this host's programs has port %u: choose another one, or set "
+		"RDMA_OPTION_ID_REUSEADDR on all that share it",
+		claim->port);
 }
 
 void bind_release(struct cm_id *id)
@@ -167,7 +178,7 @@ static int claim_at_all(struct cm_id *id, struct cm_port_claim *claim)
 			rc = claim_at(id, devices[i], claim);
 	}
 	if (rc == 0 && id->claim_count == 0)
-		rc = -ENODEV;
+		rc = ID_REASON(-ENODEV, "every device is lost");
 	if (rc != 0)
 		bind_release(id);
 	return rc;
@@ -202,9 +213,9 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 	int rc = 0;
 
 	if (address_len(address) == 0)
-		return -EINVAL;
+		return explain_argument(WRONG_FAMILY);
 	if (!id_move(id, ID_IDLE, ID_BOUND))
-		return -EINVAL;
+		return explain_state(id, "IDLE: an id is bound once");
 	memcpy(&id->public.route.addr.src_storage, address, address_len(address));
 	if (address_is_loopback(address))
 		rc = bind_loopback(id, address);
@@ -212,8 +223,10 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 		rc = bind_device(id, address);
 	if (rc == 0) {
 		id->claim = claim_of(id, address);
-		rc = id->claim.space == ADDRESS_NO_SPACE ? -EPROTONOSUPPORT
-							 : claim_port(id, &id->claim);
+		rc = id->claim.space == ADDRESS_NO_SPACE
+			     ? ID_REASON(-EPROTONOSUPPORT, "the service id of the AF_IB address is "
+							   "not of the id's port space")
+			     : claim_port(id, &id->claim);
 	}
 	if (rc == 0) {
 		address_set_service(&id->public.route.addr.src_addr, id->claim.space,
@@ -227,9 +240,10 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !addr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument("addr is NULL"));
 	return id_result(bind_address(cm_id_of(id), addr));
 }

@@ -26,7 +26,7 @@ static int keep_data(struct cm_id *id, const struct rdma_addrinfo *res)
 	if (res->ai_connect_len == 0 || !res->ai_connect)
 		return 0;
 	if (res->ai_connect_len > UINT8_MAX)
-		return -EINVAL;
+		return explain_argument("ai_connect_len is more than 255");
 	id->ep_data = malloc(res->ai_connect_len);
 	if (!id->ep_data)
 		return -ENOMEM;
@@ -38,7 +38,10 @@ static int keep_data(struct cm_id *id, const struct rdma_addrinfo *res)
 static int prepare_passive(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 			   const struct ibv_qp_init_attr *attr)
 {
-	const int rc = res->ai_src_addr ? bind_address(id, res->ai_src_addr) : -EINVAL;
+	const int rc =
+		res->ai_src_addr
+			? bind_address(id, res->ai_src_addr)
+			: explain_argument("ai_src_addr is NULL, and ai_flags have RAI_PASSIVE");
 
 	return rc == 0 ? keep_attr(id, pd, attr) : rc;
 }
@@ -63,7 +66,7 @@ static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, str
 	int rc;
 
 	if (!res->ai_dst_addr)
-		return -EINVAL;
+		return explain_argument("ai_dst_addr is NULL, and ai_flags lack RAI_PASSIVE");
 	if (rdma_resolve_addr(public, res->ai_src_addr, res->ai_dst_addr, TIMEOUT_MS) != 0)
 		return -errno;
 	rc = find_route(id, res);
@@ -94,15 +97,19 @@ static bool is_usable(const struct rdma_addrinfo *res)
 int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *qp_init_attr)
 {
+	ID_CALL();
 	struct cm_id *id;
 	int rc;
 
 	if (!out || !res || !is_usable(res))
-		return id_result(-EINVAL);
+		return id_result(explain_argument(
+			"id or res is NULL, or ai_qp_type is not one of ai_port_space: IBV_QPT_UD "
+			"is of "
+			"RDMA_PS_UDP and RDMA_PS_IPOIB, the others are of RDMA_PS_TCP"));
 	id = id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space,
 		       (enum ibv_qp_type)res->ai_qp_type);
 	if (!id)
-		return -1;
+		return id_result(-errno);
 	if (res->ai_flags & RAI_PASSIVE)
 		rc = prepare_passive(id, res, pd, qp_init_attr);
 	else

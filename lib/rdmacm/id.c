@@ -125,26 +125,30 @@ static bool is_port_space(enum rdma_port_space ps)
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
 		   enum rdma_port_space ps)
 {
+	ID_CALL();
 	const bool datagram = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
 	struct cm_device *const *devices;
 	struct cm_id *made;
 	int rc;
 
 	if (!id || !is_port_space(ps))
-		return id_result(-EINVAL);
+		return id_result(explain_argument(
+			"id is NULL, or ps is not RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB or "
+			"RDMA_PS_IB"));
 	/* Start the devices: at this call programs learn if there are RDMA devices at all. */
 	rc = devices_get(&devices);
 	if (rc < 0)
 		return id_result(rc);
 	made = id_create(channel, context, ps, datagram ? IBV_QPT_UD : IBV_QPT_RC);
 	if (!made)
-		return -1;
+		return id_result(-errno);
 	*id = &made->public;
 	return 0;
 }
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0)
@@ -210,6 +214,7 @@ static void migrate(struct cm_id *id, struct rdma_event_channel *to, bool sync)
 
 int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channel)
 {
+	ID_CALL();
 	struct cm_id *id = cm_id_of(public);
 	const int rc = id_check(public);
 	struct rdma_event_channel *to;
@@ -221,7 +226,7 @@ int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channe
 		return 0;
 	to = channel ? event_channel_get(channel) : rdma_create_event_channel();
 	if (!to)
-		return -1;
+		return id_result(-errno);
 	migrate(id, to, channel == NULL);
 	event_channel_put(to);
 	return 0;

@@ -21,6 +21,7 @@
 #include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "cm/private.h"
@@ -31,16 +32,23 @@
 #define ID_SIDR_DATA	180
 
 /* The state of an id: first the active side's in their order, then the passive side's. */
+/* clang-format off */
+#define ID_STATES(STATE)                                                                    \
+	STATE(IDLE)                                                                         \
+	STATE(BOUND)                                                                        \
+	STATE(RESOLVING)      /* the peer's link address is being searched */               \
+	STATE(ADDR_RESOLVED)                                                                \
+	STATE(ROUTE_RESOLVED)                                                               \
+	STATE(CONNECTING)     /* there is a connection, which has its own state */          \
+	STATE(LISTENING)                                                                    \
+	STATE(REQUESTED)      /* a peer has requested, and the program has not answered */  \
+	STATE(REMOVED)        /* the device is lost: the id can only be destroyed */
+/* clang-format on */
+
 enum id_state {
-	ID_IDLE,
-	ID_BOUND,
-	ID_RESOLVING, /* the peer's link address is being searched */
-	ID_ADDR_RESOLVED,
-	ID_ROUTE_RESOLVED,
-	ID_CONNECTING, /* there is a connection, which has its own state */
-	ID_LISTENING,
-	ID_REQUESTED, /* a peer has requested, and the program has not answered */
-	ID_REMOVED,   /* the device is lost: the id can only be destroyed */
+#define STATE(name) ID_##name,
+	ID_STATES(STATE)
+#undef STATE
 };
 
 /* A device that ids are bound to. Created once, and kept until the process ends. */
@@ -78,6 +86,7 @@ struct id_event {
 	TAILQ_ENTRY(id_event) next;
 	struct cm_id *owner;	/* id whose destruction waits for the event */
 	struct id_group *group; /* group of a multicast event */
+	char *why;		/* of a failure, if somebody wants to know */
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
@@ -116,7 +125,8 @@ struct cm_id {
 	/* Protects public.qp: one thread may destroy the queue pair while another one takes an
 	 * event. Nobody holds it while it waits for the program. */
 	pthread_mutex_t qp_lock;
-	bool over; /* the program has the connection's last event; with qp_lock */
+	bool over;	  /* the program has the connection's last event; with qp_lock */
+	bool disconnects; /* the program has called rdma_disconnect; under the engine's lock */
 
 	/* protects state, sync, events, groups, sgid, has_address and public.channel; groups change
 	 * with qp_lock, too */
@@ -142,6 +152,7 @@ struct cm_id {
 	int sgid_index;		/* negative: none */
 	bool source_chosen;	/* rdma_resolve_addr chose the address, and may choose again */
 	struct agent_query query;
+	int resolve_ms;		 /* how long it may take */
 	struct gsi_address peer; /* complete from ID_ADDR_RESOLVED on */
 
 	/* under the engine's lock */
@@ -183,13 +194,87 @@ static inline struct event_channel *channel_of(struct rdma_event_channel *channe
  * parent process. */
 extern uint32_t devices_generation;
 
+/* explain.c */
+
+/* The user wants to know why calls fail (base/reason.h). Constant. */
+extern bool explain_wanted;
+
+/** Say why a call fails, as reason_say. MT-safe. */
+void explain_say(int error, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+
+/** Evaluate to `error`, a negative errno value, and say why. */
+#define ID_REASON(error, ...) \
+	(unlikely(explain_wanted) ? (explain_say(error, __VA_ARGS__), (error)) : (error))
+
+void explain_state_wrong(struct cm_id *id, const char *needed) __attribute__((cold));
+
+/** Return -EINVAL, because the id is not in the state that the call needs. MT-safe. */
+static inline int explain_state(struct cm_id *id, const char *needed)
+{
+	if (unlikely(explain_wanted))
+		explain_state_wrong(id, needed);
+	return -EINVAL;
+}
+
+#define WRONG_FAMILY "the address is NULL, or not of AF_INET, AF_INET6 or AF_IB"
+
+/** Return -EINVAL, because an argument is NULL, or has a wrong value. MT-safe. */
+static inline int explain_argument(const char *what)
+{
+	return ID_REASON(-EINVAL, "%s", what);
+}
+
+/** Report the failure of the call that the thread is in. MT-safe; keeps errno. */
+void explain_failure(int error) __attribute__((cold));
+
+/** Add to an event why it is raised, if it is a failure. `told` is the manager's report of it, or
+ * NULL. Does nothing if nobody wants to know. */
+void explain_event(struct id_event *event, const struct cm_event *told);
+
+/** Add to an event the newest reason of this thread. */
+void explain_by_reason(struct id_event *event, int error);
+
+/** Report why an event was raised, which the program takes. A synchronous call that takes it
+ * reports it as its own failure (explain_result). */
+void explain_taken(const struct id_event *event);
+
+/** Return `error`, with which a synchronous call ends because of an event. */
+int explain_result(const struct rdma_cm_event *event, int error);
+
+/* A call of the program that the thread is in, from ID_CALL to the end of the function. */
+struct id_call {
+	bool entered;
+};
+
+struct id_call explain_enter(const char *name);
+void explain_leave(void);
+
+static inline void id_call_end(struct id_call *call)
+{
+	if (unlikely(call->entered))
+		explain_leave();
+}
+
+/* The beginning of each call of the program. A failure of the calls that it is made of is its
+ * own. */
+#define ID_CALL_OF(name)                                                          \
+	struct id_call id_call __attribute__((cleanup(id_call_end))) =            \
+		unlikely(explain_wanted) ? explain_enter(name) : (struct id_call) \
+	{                                                                         \
+		false                                                             \
+	}
+#define ID_CALL() ID_CALL_OF(__func__)
+
 /** Check that a call may use this id. 0; -EINVAL for NULL, -ENODEV for an id of the parent process.
  */
 static inline int id_check(const struct rdma_cm_id *id)
 {
 	if (!id)
-		return -EINVAL;
-	return ((const struct cm_id *)id)->generation == devices_generation ? 0 : -ENODEV;
+		return explain_argument("the id is NULL");
+	if (((const struct cm_id *)id)->generation == devices_generation)
+		return 0;
+	return ID_REASON(-ENODEV, "the id is of the parent process: a child of fork() needs one "
+				  "of its own");
 }
 
 /* Return the result of a call: 0, or -1 with errno. */
@@ -198,6 +283,8 @@ static inline int id_result(int rc)
 	if (rc >= 0)
 		return 0;
 	errno = -rc;
+	if (unlikely(explain_wanted))
+		explain_failure(-rc);
 	return -1;
 }
 
@@ -336,6 +423,9 @@ void event_raise(struct id_event *event);
 
 /** Return true if a reader has the event. Under the owner's lock. */
 bool event_is_read_locked(const struct id_event *event);
+
+/** Free an event that is in no list. */
+void event_free(struct id_event *event);
 
 /** Create and raise an event without parameters. */
 int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);

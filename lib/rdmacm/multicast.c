@@ -55,7 +55,7 @@ static bool may_join(struct cm_id *id)
 	may = id->state == ID_BOUND || id->state == ID_ADDR_RESOLVED ||
 	      id->state == ID_ROUTE_RESOLVED;
 	pthread_mutex_unlock(&id->lock);
-	return may && id->sgid_index >= 0 && id_is_datagram(id);
+	return may && id->sgid_index >= 0;
 }
 
 static void add_group(struct cm_id *id, struct id_group *group)
@@ -74,8 +74,13 @@ static int join(struct cm_id *id, const struct sockaddr *address, bool send_only
 	struct id_group *group;
 	struct id_event *event;
 
-	if (address_len(address) == 0 || !may_join(id))
-		return -EINVAL;
+	if (address_len(address) == 0)
+		return explain_argument(WRONG_FAMILY);
+	if (!id_is_datagram(id))
+		return explain_argument("the id is not of RDMA_PS_UDP or RDMA_PS_IPOIB");
+	if (!may_join(id))
+		return explain_state(id, "BOUND to an address of a device, ADDR_RESOLVED or "
+					 "ROUTE_RESOLVED");
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return -ENOMEM;
@@ -85,7 +90,11 @@ static int join(struct cm_id *id, const struct sockaddr *address, bool send_only
 	group->send_only = send_only;
 	event = gid_is_multicast(group->mgid.raw) ? join_event(id, group) : NULL;
 	if (!event) {
-		const int rc = gid_is_multicast(group->mgid.raw) ? -ENOMEM : -EINVAL;
+		const int rc =
+			gid_is_multicast(group->mgid.raw)
+				? -ENOMEM
+				: explain_argument("the address is not of a group (224.0.0.0/4, "
+						   "ff00::/8)");
 
 		free(group);
 		return rc;
@@ -97,10 +106,11 @@ static int join(struct cm_id *id, const struct sockaddr *address, bool send_only
 
 int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !addr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument("addr is NULL"));
 	return id_result(join(cm_id_of(id), addr, false, context));
 }
 
@@ -109,16 +119,20 @@ int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *cont
 int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
 			   void *context)
 {
+	ID_CALL();
 	const uint32_t needed = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	const int rc = id_check(id);
 
 	if (rc != 0 || !attr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument("attr is NULL"));
 	if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
 		return id_result(-ENOTSUP);
 	if (attr->comp_mask != needed || !attr->addr ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
-		return id_result(-EINVAL);
+		return id_result(
+			explain_argument("comp_mask must have RDMA_CM_JOIN_MC_ATTR_ADDRESS and "
+					 "_JOIN_FLAGS, addr must "
+					 "not be NULL, and join_flags must be a known value"));
 	return id_result(join(cm_id_of(id), attr->addr,
 			      attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }
@@ -192,7 +206,7 @@ static void forget_unread_locked(struct cm_id *id, const struct id_group *group)
 		if (event->group == group &&
 		    cm_calls()->channel_forget(queue, &event->source) > 0) {
 			TAILQ_REMOVE(&id->events, event, next);
-			free(event);
+			event_free(event);
 			return;
 		}
 	}
@@ -220,15 +234,16 @@ static struct id_group *take_group(struct cm_id *id, const struct sockaddr *addr
 
 int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 {
+	ID_CALL();
 	struct cm_id *id = cm_id_of(public);
 	const int rc = id_check(public);
 	struct id_group *group;
 
 	if (rc != 0 || !addr || address_len(addr) == 0)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument(WRONG_FAMILY));
 	group = take_group(id, addr);
 	if (!group)
-		return id_result(-EADDRNOTAVAIL);
+		return id_result(ID_REASON(-EADDRNOTAVAIL, "the id is not a member of this group"));
 	pthread_mutex_lock(&id->lock);
 	forget_unread_locked(id, group);
 	while (is_told_locked(id, group))

@@ -124,7 +124,7 @@ static struct id_event *request_event(const struct id_listener *slot, const stru
 		return NULL;
 	event = event_create(slot->id, id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (!event || !take_peer(id, slot, told)) {
-		free(event);
+		event_free(event);
 		/* Do not tell the agent, which still has the connection. */
 		(void)id_set_device(id, NULL);
 		id_destroy(id);
@@ -196,6 +196,7 @@ static void tell(const struct cm_event *told, uint64_t now_ns)
 		put_datagram(event, id, told);
 	else if (told->type == CM_EVENT_REP || told->type == CM_EVENT_REJECTED)
 		put_conn(event, told);
+	explain_event(event, told);
 	event_raise(event);
 }
 

@@ -9,6 +9,9 @@
 #define RESPONSE_TIMEOUT 20 /* Linux's value, as the next one */
 #define CM_RETRIES	 15
 
+#define NEEDS_ROUTE "ROUTE_RESOLVED (rdma_resolve_route, and its event)"
+#define NO_CONN	    "the id has no connection: it is over, or was never requested"
+
 /* The program's parameters of a connection, or defaults. */
 struct terms {
 	uint8_t responder_resources;
@@ -30,7 +33,10 @@ static int put_private(const struct cm_id *id, const struct rdma_conn_param *par
 	const uint8_t len = param && param->private_data ? param->private_data_len : 0;
 
 	if ((size_t)id->ep_data_len + len > sizeof(terms->private_data))
-		return -EINVAL;
+		return ID_REASON(-EINVAL,
+				 "%u bytes of ai_connect and %u of private data are together more "
+				 "than %u",
+				 id->ep_data_len, len, CM_PRIVATE_MAX);
 	if (id->ep_data_len > 0)
 		memcpy(terms->private_data, id->ep_data, id->ep_data_len);
 	if (len > 0)
@@ -88,11 +94,18 @@ static int make_terms(struct cm_id *id, const struct rdma_conn_param *param, str
 	take_qp(id, terms);
 	/* A datagram's peer wants no queue pair of ours. */
 	if (!terms->has_qp && !param && !id_is_datagram(id))
-		return -EINVAL;
+		return explain_argument(
+			"the id has no queue pair (rdma_create_qp), and conn_param, "
+			"which would name one, is NULL");
 	if (id->public.ps == RDMA_PS_TCP &&
 	    (terms->responder_resources > device_depth(attr->max_qp_rd_atom) ||
 	     terms->initiator_depth > device_depth(attr->max_qp_init_rd_atom)))
-		return -EINVAL;
+		return ID_REASON(
+			-EINVAL,
+			"responder_resources is %u and initiator_depth %u; the device has at "
+			"most %d and %d (max_qp_rd_atom, max_qp_init_rd_atom)",
+			terms->responder_resources, terms->initiator_depth, attr->max_qp_rd_atom,
+			attr->max_qp_init_rd_atom);
 	return 0;
 }
 
@@ -181,7 +194,7 @@ static int ask(struct cm_id *id, struct cm *cm, const struct terms *terms, const
 	       uint64_t now_ns)
 {
 	if (id_state(id) != ID_CONNECTING)
-		return -EINVAL;
+		return explain_state(id, "CONNECTING");
 	if (id_is_datagram(id))
 		return ask_service(id, cm, terms, ip, now_ns);
 	return ask_connection(id, cm, terms, ip, now_ns);
@@ -197,7 +210,7 @@ static int start(struct cm_id *id, const struct terms *terms)
 	int rc;
 
 	if (!id_move(id, ID_ROUTE_RESOLVED, ID_CONNECTING))
-		return -EINVAL;
+		return explain_state(id, NEEDS_ROUTE);
 	cm = calls->agent_enter(id->device->agent, &now_ns);
 	rc = ask(id, cm, terms, ip, now_ns);
 	calls->agent_leave(id->device->agent);
@@ -212,7 +225,7 @@ static int connect_id(struct cm_id *id, const struct rdma_conn_param *param)
 	int rc;
 
 	if (id_state(id) != ID_ROUTE_RESOLVED)
-		return -EINVAL;
+		return explain_state(id, NEEDS_ROUTE);
 	rc = make_terms(id, param, &terms);
 	if (rc == 0)
 		rc = start(id, &terms);
@@ -221,6 +234,7 @@ static int connect_id(struct cm_id *id, const struct rdma_conn_param *param)
 
 int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	return id_result(rc == 0 ? connect_id(cm_id_of(id), conn_param) : rc);
@@ -265,7 +279,7 @@ static int answer(struct cm_id *id, const struct terms *terms)
 
 	calls->agent_enter(id->device->agent, &now_ns);
 	if (!id->conn)
-		rc = -EINVAL;
+		rc = explain_argument(NO_CONN);
 	else if (id_is_datagram(id))
 		rc = answer_service(id, terms, now_ns);
 	else
@@ -277,13 +291,15 @@ static int answer(struct cm_id *id, const struct terms *terms)
 /* Make the queue pair ready to receive requests before the peer learns that it may send some. */
 static int make_ready(struct cm_id *id, const struct terms *terms)
 {
-	int cancel_state, rc = -EINVAL;
+	int cancel_state, rc;
 
 	if (!terms->has_qp || id_is_datagram(id))
 		return 0;
 	/* Another thread may have destroyed it meanwhile. */
 	if (qp_lock(id, &cancel_state))
 		rc = qp_to_rtr_locked(id, terms->responder_resources);
+	else
+		rc = explain_argument("the queue pair was destroyed meanwhile");
 	if (rc == 0)
 		rc = qp_to_rts_locked(id, terms->initiator_depth);
 	qp_unlock(id, cancel_state);
@@ -298,7 +314,10 @@ static int answer_ready(struct cm_id *id, const struct terms *terms)
 	int rc;
 
 	if (terms->private_len > room)
-		return -EINVAL;
+		return ID_REASON(-EINVAL,
+				 "%u bytes of private data are more than the %u that a %s has room "
+				 "for (IBTA 12.6)",
+				 terms->private_len, room, id_is_datagram(id) ? "SIDR_REP" : "REP");
 	rc = make_ready(id, terms);
 	if (rc != 0)
 		return rc;
@@ -314,10 +333,12 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 	int rc;
 
 	if (!id_move(id, ID_REQUESTED, ID_CONNECTING))
-		return -EINVAL;
+		return explain_state(id, "REQUESTED: the id of an RDMA_CM_EVENT_CONNECT_REQUEST, "
+					 "which was not answered yet");
 	rc = make_terms(id, param, &terms);
 	if (rc == 0 && id_is_datagram(id) && !terms.has_qp && !param)
-		rc = -EINVAL;
+		rc = explain_argument("the id has no queue pair (rdma_create_qp), and conn_param, "
+				      "which would name one, is NULL");
 	/* Neither side may use more than the other side has. */
 	if (rc == 0 && !id_is_datagram(id)) {
 		terms.responder_resources =
@@ -335,6 +356,7 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	return id_result(rc == 0 ? accept_id(cm_id_of(id), conn_param) : rc);
@@ -350,7 +372,7 @@ static int reject_locked(struct cm_id *id, uint16_t reason, const void *private_
 	};
 
 	if (!id->conn)
-		return -EINVAL;
+		return explain_argument(NO_CONN);
 	if (id_is_datagram(id))
 		return cm_calls()->cm_reply(id->conn, &reply, now_ns);
 	return cm_calls()->cm_reject(id->conn, reason, private_data, private_len, now_ns);
@@ -363,7 +385,7 @@ static int reject(struct cm_id *id, uint16_t reason, const void *private_data, u
 	int rc;
 
 	if (!id->device)
-		return -EINVAL;
+		return explain_argument(NO_CONN);
 	calls->agent_enter(id->device->agent, &now_ns);
 	rc = reject_locked(id, reason, private_data, private_data ? private_len : 0, now_ns);
 	calls->agent_leave(id->device->agent);
@@ -382,11 +404,13 @@ static int reject_id(struct rdma_cm_id *id, uint16_t reason, const void *private
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
+	ID_CALL();
 	return reject_id(id, CM_REJ_CONSUMER_DEFINED, private_data, private_data_len);
 }
 
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
+	ID_CALL();
 	return reject_id(id, CM_REJ_VENDOR_OPTION_NOT_SUPPORTED, private_data, private_data_len);
 }
 
@@ -397,7 +421,7 @@ int connect_establish(struct cm_id *id)
 	int rc;
 
 	calls->agent_enter(id->device->agent, &now_ns);
-	rc = id->conn ? calls->cm_establish(id->conn, NULL, 0, now_ns) : -EINVAL;
+	rc = id->conn ? calls->cm_establish(id->conn, NULL, 0, now_ns) : explain_argument(NO_CONN);
 	calls->agent_leave(id->device->agent);
 	return rc;
 }
@@ -410,12 +434,16 @@ void connect_refuse(struct cm_id *id)
 /* Send the RTU for a program that has made its own queue pair ready. */
 int rdma_establish(struct rdma_cm_id *id)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0)
 		return id_result(rc);
-	if (qp_exists(cm_id_of(id)) || !cm_id_of(id)->device)
-		return id_result(-EINVAL);
+	if (qp_exists(cm_id_of(id)))
+		return id_result(explain_argument("the id has a queue pair: then rdma_get_cm_event "
+						  "establishes the connection itself"));
+	if (!cm_id_of(id)->device)
+		return id_result(explain_argument(NO_CONN));
 	return id_result(connect_establish(cm_id_of(id)));
 }
 
@@ -423,14 +451,18 @@ static int notify(struct cm_id *id, enum ibv_event_type event)
 {
 	const struct cm_private *calls = cm_calls();
 	uint64_t now_ns;
-	int rc = -EINVAL;
+	int rc;
 
-	if (!id->device || event != IBV_EVENT_COMM_EST)
-		return rc;
+	if (event != IBV_EVENT_COMM_EST)
+		return explain_argument("the event is not IBV_EVENT_COMM_EST");
+	if (!id->device)
+		return explain_argument(NO_CONN);
 	calls->agent_enter(id->device->agent, &now_ns);
-	if (id->conn && calls->cm_conn_state(id->conn) == CM_STATE_ESTABLISHED)
-		rc = -EISCONN;
-	else if (id->conn)
+	if (!id->conn)
+		rc = explain_argument(NO_CONN);
+	else if (calls->cm_conn_state(id->conn) == CM_STATE_ESTABLISHED)
+		rc = ID_REASON(-EISCONN, "the connection is established already");
+	else
 		rc = calls->cm_data_arrived(id->conn, now_ns);
 	calls->agent_leave(id->device->agent);
 	return rc;
@@ -438,6 +470,7 @@ static int notify(struct cm_id *id, enum ibv_event_type event)
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	return id_result(rc == 0 ? notify(cm_id_of(id), event) : rc);
@@ -452,12 +485,13 @@ static int disconnect(struct cm_id *id)
 	int rc;
 
 	if (!id->device)
-		return -EINVAL;
+		return explain_argument(NO_CONN);
 	calls->agent_enter(id->device->agent, &now_ns);
 	connected = id->conn != NULL;
+	id->disconnects = connected;
 	calls->agent_leave(id->device->agent);
 	if (!connected)
-		return -EINVAL;
+		return explain_argument(NO_CONN);
 	if (!id_is_datagram(id))
 		qp_to_error(id);
 	calls->agent_enter(id->device->agent, &now_ns);
@@ -470,6 +504,7 @@ static int disconnect(struct cm_id *id)
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	return id_result(rc == 0 ? disconnect(cm_id_of(id)) : rc);

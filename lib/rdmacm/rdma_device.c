@@ -176,6 +176,7 @@ void device_put_xrcd(struct cm_device *device)
 
 struct ibv_context **rdma_get_devices(int *num_devices)
 {
+	ID_CALL();
 	struct cm_device *const *list;
 	const int count = devices_get(&list);
 	struct ibv_context **contexts;
@@ -183,12 +184,12 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 	if (num_devices)
 		*num_devices = 0;
 	if (count < 0) {
-		errno = -count;
+		(void)id_result(count);
 		return NULL;
 	}
 	contexts = calloc((size_t)count + 1, sizeof(struct ibv_context *));
 	if (!contexts) {
-		errno = ENOMEM;
+		(void)id_result(-ENOMEM);
 		return NULL;
 	}
 	for (int i = 0; i < count; i++)

@@ -15,20 +15,21 @@
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
+	ID_CALL();
 	const struct cm_private *calls = cm_calls();
 	struct cm_device *const *devices;
 	struct event_channel *channel;
 	int rc = devices_get(&devices);
 
 	if (rc < 0) {
-		errno = -rc;
+		(void)id_result(rc);
 		return NULL;
 	}
 	channel = calloc(1, sizeof(*channel));
 	rc = channel ? calls->channel_init(&channel->queue) : -ENOMEM;
 	if (rc != 0) {
 		free(channel);
-		errno = -rc;
+		(void)id_result(rc);
 		return NULL;
 	}
 	channel->public.fd = channel->queue.fd;
@@ -75,6 +76,13 @@ struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_c
 	return event;
 }
 
+void event_free(struct id_event *event)
+{
+	if (event)
+		free(event->why);
+	free(event);
+}
+
 /* Give the id of a request the channel of its listener, which may have been migrated since the id
  * was created. */
 static void follow_locked(struct cm_id *child, struct rdma_event_channel *channel)
@@ -113,6 +121,7 @@ int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status)
 
 	if (!event)
 		return -ENOMEM;
+	explain_event(event, NULL);
 	event_raise(event);
 	return 0;
 }
@@ -132,7 +141,7 @@ static void drop(struct id_event *event)
 {
 	if (event->public.id != &event->owner->public)
 		id_destroy(cm_id_of(event->public.id));
-	free(event);
+	event_free(event);
 }
 
 /* Take the first unread event from the channel and the list. */
@@ -177,12 +186,13 @@ void event_drain(struct cm_id *id)
 
 int rdma_ack_cm_event(struct rdma_cm_event *public)
 {
+	ID_CALL();
 	struct id_event *event = (struct id_event *)public;
 	struct cm_id *owner;
 	int rc;
 
 	if (!public)
-		return id_result(-EINVAL);
+		return id_result(explain_argument("the event is NULL"));
 	owner = event->owner;
 	rc = id_check(&owner->public);
 	if (rc != 0)
@@ -191,7 +201,7 @@ int rdma_ack_cm_event(struct rdma_cm_event *public)
 	TAILQ_REMOVE(&owner->events, event, next);
 	pthread_cond_broadcast(&owner->acked);
 	pthread_mutex_unlock(&owner->lock);
-	free(event);
+	event_free(event);
 	return 0;
 }
 
@@ -220,7 +230,7 @@ static void drop_unread_last(struct cm_id *id)
 	TAILQ_FOREACH (event, &id->events, next) {
 		if (is_last(event) && cm_calls()->channel_forget(queue, &event->source) > 0) {
 			TAILQ_REMOVE(&id->events, event, next);
-			free(event);
+			event_free(event);
 			break;
 		}
 	}
@@ -247,8 +257,9 @@ static int establish_locked(struct cm_id *id)
 
 /* Make the queue pair ready and send the RTU. If this fails, for example because the peer has
  * rejected meanwhile, CONNECT_ERROR is the last event: the peer's REJECTED is dropped. */
-static bool respond_locked(struct rdma_cm_event *public)
+static bool respond_locked(struct id_event *event)
 {
+	struct rdma_cm_event *public = &event->public;
 	struct cm_id *id = cm_id_of(public->id);
 	const int rc = establish_locked(id);
 
@@ -256,23 +267,24 @@ static bool respond_locked(struct rdma_cm_event *public)
 		public->event = RDMA_CM_EVENT_ESTABLISHED;
 		return true;
 	}
+	public->event = RDMA_CM_EVENT_CONNECT_ERROR;
+	public->status = rc;
+	explain_by_reason(event, rc);
 	connect_refuse(id);
 	qp_to_error_locked(id);
 	drop_unread_last(id);
-	public->event = RDMA_CM_EVENT_CONNECT_ERROR;
-	public->status = rc;
 	return end_locked(id);
 }
 
 /* Process the peer's acceptance, if the id has a queue pair. */
-static bool take_response(struct rdma_cm_event *public)
+static bool take_response(struct id_event *event)
 {
-	struct cm_id *id = cm_id_of(public->id);
+	struct cm_id *id = cm_id_of(event->public.id);
 	bool wanted = true;
 	int cancel_state;
 
 	if (qp_lock(id, &cancel_state))
-		wanted = respond_locked(public);
+		wanted = respond_locked(event);
 	qp_unlock(id, cancel_state);
 	return wanted;
 }
@@ -333,6 +345,7 @@ static void take_join(struct id_event *event)
 		return;
 	event->public.event = RDMA_CM_EVENT_MULTICAST_ERROR;
 	event->public.status = rc;
+	explain_by_reason(event, rc);
 }
 
 /* Do what must be done in the program's thread before it gets the event. Return false if the
@@ -344,7 +357,7 @@ static bool take(struct id_event *event)
 		take_request(event);
 		return true;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		return take_response(&event->public);
+		return take_response(event);
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 		take_join(event);
 		return true;
@@ -383,14 +396,15 @@ static int read_event(struct rdma_event_channel *channel, struct id_event **even
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **public)
 {
+	ID_CALL();
 	struct id_event *event;
 	bool wanted;
 	int rc;
 
 	if (!channel || !public)
-		return id_result(-EINVAL);
+		return id_result(explain_argument("the channel or the event is NULL"));
 	if (channel_of(channel)->generation != devices_generation)
-		return id_result(-ENODEV);
+		return id_result(ID_REASON(-ENODEV, "the channel is of the parent process"));
 	do {
 		rc = read_event(channel, &event);
 		if (rc != 0)
@@ -398,6 +412,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 		wanted = take(event);
 		*public = &event->public;
 	} while (!wanted && rdma_ack_cm_event(*public) == 0);
+	explain_taken(event);
 	return 0;
 }
 
@@ -421,6 +436,18 @@ static int wait_for_result(struct rdma_cm_id *public)
 	return 0;
 }
 
+/* Return the error of a synchronous call that ends with an event, or 0. */
+static int error_of(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -ENODEV;
+	if (event->status == 0)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return event->status < 0 ? event->status : -event->status;
+}
+
 int event_complete(struct cm_id *id)
 {
 	struct rdma_cm_id *public = &id->public;
@@ -431,13 +458,8 @@ int event_complete(struct cm_id *id)
 	rc = wait_for_result(public);
 	if (rc != 0)
 		return rc;
-	if (public->event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return -ENODEV;
-	if (public->event->status == 0)
-		return 0;
-	if (public->event->event == RDMA_CM_EVENT_REJECTED)
-		return -ECONNREFUSED;
-	return public->event->status < 0 ? public->event->status : -public->event->status;
+	rc = error_of(public->event);
+	return rc == 0 ? 0 : explain_result(public->event, rc);
 }
 
 const char *rdma_event_str(enum rdma_cm_event_type event)

@@ -101,7 +101,7 @@ static int start(struct cm_id *id, int backlog)
 	if (rc != 0)
 		return rc;
 	if (!id_move(id, ID_BOUND, ID_LISTENING))
-		return -EINVAL;
+		return explain_state(id, "BOUND (rdma_bind_addr)");
 	rc = claim_listen(id);
 	if (rc == 0) {
 		attr = attr_of(id, backlog);
@@ -116,6 +116,7 @@ static int start(struct cm_id *id, int backlog)
 
 int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0)
@@ -128,9 +129,10 @@ static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 	struct ibv_qp_init_attr attr;
 
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		return -ENODEV;
+		return explain_result(event, -ENODEV);
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		return -EINVAL;
+		return ID_REASON(-EINVAL, "the listener got %s instead of a request",
+				 rdma_event_str(event->event));
 	if (event->status != 0)
 		return event->status;
 	if (!listener->ep_attr)
@@ -156,6 +158,7 @@ static bool has_ended(struct cm_id *listener)
 
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
+	ID_CALL();
 	struct rdma_cm_event *event;
 	struct rdma_cm_id *child;
 	int rc = id_check(listen);
@@ -163,13 +166,15 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	if (rc != 0)
 		return id_result(rc);
 	if (!id || !cm_id_of(listen)->sync)
-		return id_result(-EINVAL);
+		return id_result(
+			explain_argument("id is NULL, or the listener has an event channel: "
+					 "only a synchronous one has requests to get"));
 	event_ack_kept(listen);
 	if (has_ended(cm_id_of(listen)))
-		return id_result(-ENODEV);
+		return id_result(ID_REASON(-ENODEV, "the listener's device is lost"));
 	do {
 		if (rdma_get_cm_event(listen->channel, &event) != 0)
-			return -1;
+			return id_result(-errno);
 		/* A change of the listener's address is no request, and no failure. */
 	} while (event->event == RDMA_CM_EVENT_ADDR_CHANGE && rdma_ack_cm_event(event) == 0);
 	child = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;

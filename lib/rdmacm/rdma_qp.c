@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#define NO_ATTR	    "the attributes are NULL"
+#define DEVICE_LOST "the id's device is lost: destroy the id"
+#define NO_PEER	    "the peer's queue pair is not known: the peer has not answered, or has rejected"
+
 static void fill_path(const struct cm_id *id, const struct cm_agreed *agreed,
 		      struct ibv_ah_attr *ah)
 {
@@ -46,7 +50,7 @@ static int fill_rtr(const struct cm_id *id, const struct cm_agreed *agreed,
 	if (id->public.qp_type == IBV_QPT_UD)
 		return 0;
 	if (!agreed)
-		return -EINVAL;
+		return explain_argument(NO_PEER);
 	*mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	fill_path(id, agreed, &attr->ah_attr);
 	attr->path_mtu = (enum ibv_mtu)agreed->mtu;
@@ -74,7 +78,7 @@ static int fill_rts(const struct cm_id *id, const struct cm_agreed *agreed,
 	if (id->public.qp_type == IBV_QPT_UD)
 		return 0;
 	if (!agreed)
-		return -EINVAL;
+		return explain_argument(NO_PEER);
 	attr->sq_psn = agreed->sq_psn.v;
 	if (id->public.qp_type == IBV_QPT_RC || id->public.qp_type == IBV_QPT_XRC_SEND) {
 		*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -132,7 +136,7 @@ static int fill(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	struct terms terms;
 
 	if (!id->device)
-		return -EINVAL;
+		return explain_argument("the id is bound to no device");
 	find_terms(id, &terms);
 	switch (attr->qp_state) {
 	case IBV_QPS_INIT:
@@ -142,16 +146,17 @@ static int fill(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 	case IBV_QPS_RTS:
 		return fill_rts(id, terms.known ? &terms.agreed : NULL, attr, mask);
 	default:
-		return -EINVAL;
+		return explain_argument("qp_state must be INIT, RTR or RTS");
 	}
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !qp_attr || !qp_attr_mask)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument("qp_attr or its mask is NULL"));
 	return id_result(fill(cm_id_of(id), qp_attr, qp_attr_mask));
 }
 
@@ -295,6 +300,9 @@ struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 	if (pd && pd->context == id->public.verbs)
 		return pd;
 	errno = EINVAL;
+	(void)explain_argument(
+		"the protection domain is not of the id's device (id->verbs): the id "
+		"was bound or resolved to another one");
 	return NULL;
 }
 
@@ -366,10 +374,16 @@ static int create_qp_locked(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	struct ibv_pd *pd;
 	int rc;
 
-	if (!public->verbs || public->qp || (attr->qp_type == IBV_QPT_UD) != id_is_datagram(id))
-		return -EINVAL;
+	if (!public->verbs)
+		return explain_state(id,
+				     "a state with a device (rdma_bind_addr, rdma_resolve_addr)");
+	if (public->qp)
+		return explain_argument("the id has a queue pair already");
+	if ((attr->qp_type == IBV_QPT_UD) != id_is_datagram(id))
+		return explain_argument("qp_type must be IBV_QPT_UD for ids of RDMA_PS_UDP and "
+					"RDMA_PS_IPOIB, and not for others");
 	if (id_state(id) == ID_REMOVED)
-		return -ENODEV;
+		return ID_REASON(-ENODEV, DEVICE_LOST);
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;
@@ -394,20 +408,22 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !qp_init_attr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument(NO_ATTR));
 	return id_result(create_qp(cm_id_of(id), qp_init_attr));
 }
 
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
+	ID_CALL();
 	struct ibv_qp_init_attr_ex attr = {0};
 	int rc = id_check(id);
 
 	if (rc != 0 || !qp_init_attr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument(NO_ATTR));
 	/* The smaller struct is the beginning of the larger one. */
 	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr));
 	attr.comp_mask = pd ? IBV_QP_INIT_ATTR_PD : 0;
@@ -469,10 +485,13 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	struct ibv_pd *pd;
 	int rc;
 
-	if (!public->verbs || public->srq)
-		return -EINVAL;
+	if (!public->verbs)
+		return explain_state(id,
+				     "a state with a device (rdma_bind_addr, rdma_resolve_addr)");
+	if (public->srq)
+		return explain_argument("the id has a shared receive queue already");
 	if (id_state(id) == ID_REMOVED)
-		return -ENODEV;
+		return ID_REASON(-ENODEV, DEVICE_LOST);
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;
@@ -494,15 +513,17 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !attr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument(NO_ATTR));
 	return id_result(create_srq(cm_id_of(id), attr));
 }
 
 int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
+	ID_CALL();
 	struct ibv_srq_init_attr_ex ex = {
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
 		.srq_type = IBV_SRQT_BASIC,
@@ -510,7 +531,7 @@ int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_ini
 	int rc = id_check(id);
 
 	if (rc != 0 || !attr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument(NO_ATTR));
 	if (id->qp_type == IBV_QPT_XRC_RECV)
 		ex.srq_type = IBV_SRQT_XRC;
 	ex.srq_context = attr->srq_context;

@@ -124,8 +124,10 @@ static int bind_first(struct cm_id *id, const struct sockaddr *src, const struct
 {
 	struct sockaddr_storage any = {.ss_family = dst->sa_family};
 
+	if (src && src->sa_family != dst->sa_family)
+		return explain_argument("src_addr and dst_addr are of different families");
 	if (src)
-		return src->sa_family == dst->sa_family ? bind_address(id, src) : -EINVAL;
+		return bind_address(id, src);
 	return bind_address(id, (const struct sockaddr *)&any);
 }
 
@@ -135,15 +137,18 @@ static int resolve_address(struct cm_id *id, const struct sockaddr *src, const s
 	int rc = 0;
 
 	if (address_len(dst) == 0 || (src && address_len(src) == 0))
-		return -EINVAL;
+		return explain_argument(WRONG_FAMILY);
 	if (id_state(id) == ID_IDLE)
 		rc = bind_first(id, src, dst);
 	if (rc != 0)
 		return rc;
 	if (id->public.route.addr.src_addr.sa_family != dst->sa_family)
-		return -EINVAL;
+		return explain_argument(
+			"dst_addr is of another family than the address that the id "
+			"is bound to");
 	if (!id_move(id, ID_BOUND, ID_RESOLVING))
-		return -EINVAL;
+		return explain_state(id, "IDLE or BOUND");
+	id->resolve_ms = timeout_ms;
 	memset(&id->public.route.addr.dst_storage, 0, sizeof(id->public.route.addr.dst_storage));
 	memcpy(&id->public.route.addr.dst_storage, dst, address_len(dst));
 	start(id, timeout_ms);
@@ -153,10 +158,11 @@ static int resolve_address(struct cm_id *id, const struct sockaddr *src, const s
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
 		      int timeout_ms)
 {
+	ID_CALL();
 	const int rc = id_check(id);
 
 	if (rc != 0 || !dst_addr)
-		return id_result(rc != 0 ? rc : -EINVAL);
+		return id_result(rc != 0 ? rc : explain_argument("dst_addr is NULL"));
 	return id_result(resolve_address(cm_id_of(id), src_addr, dst_addr, timeout_ms));
 }
 
@@ -207,7 +213,7 @@ int resolve_route(struct cm_id *id)
 	int rc;
 
 	if (!id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
-		return -EINVAL;
+		return explain_state(id, "ADDR_RESOLVED (rdma_resolve_addr, and its event)");
 	if (!has_address(id)) {
 		id_move(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
 		return event_tell(id, RDMA_CM_EVENT_ROUTE_ERROR, -EADDRNOTAVAIL);
@@ -222,6 +228,7 @@ int resolve_route(struct cm_id *id)
 /* Resolve the route. The call needs no time, because RoCE has no route to ask for. */
 int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
 {
+	ID_CALL();
 	struct cm_id *id = cm_id_of(public);
 	int rc = id_check(public);
 

@@ -54,14 +54,35 @@ static bool was_told(const char *line)
 	return false;
 }
 
-void face_explain(int error, const char *function)
+/* Add the reason to the name of a call, and print both. */
+static void tell(const char *prefix, int name_length, const char *name, const char *reason)
 {
-	const char *reason = reason_take(error);
-	size_t length;
 	char line[448];
 
-	if (!reason)
-		reason = usual_reason(error);
+	snprintf(line, sizeof(line), "%s%.*s: %s", prefix, name_length, name, reason);
+	if (!was_told(line))
+		log_error("%s", line);
+}
+
+/* Let a failure have a reason, if one is known. */
+static void say_usual(int error)
+{
+	const char *usual = usual_reason(error);
+
+	if (usual && !reason_is_said(error))
+		reason_say(error, "%s", usual);
+}
+
+void face_explain(int error, const char *function)
+{
+	unsigned int depth;
+	const char *reason;
+	size_t length;
+
+	say_usual(error);
+	if (reason_call(&depth))
+		return;
+	reason = reason_take(error);
 	if (!reason)
 		return;
 	for (size_t i = 0; i < RTE_DIM(beginnings); i++) {
@@ -72,7 +93,18 @@ void face_explain(int error, const char *function)
 	length = strlen(function);
 	if (length > strlen(SUFFIX) && strcmp(function + length - strlen(SUFFIX), SUFFIX) == 0)
 		length -= strlen(SUFFIX);
-	snprintf(line, sizeof(line), PREFIX "%.*s: %s", (int)length, function, reason);
-	if (!was_told(line))
-		log_error("%s", line);
+	tell(PREFIX, (int)length, function, reason);
+}
+
+void face_explain_call(int error)
+{
+	const int saved_errno = errno;
+	unsigned int depth;
+	const char *call = reason_call(&depth), *reason;
+
+	say_usual(error);
+	reason = call && depth == 1 ? reason_take(error) : NULL;
+	if (reason)
+		tell("", (int)strlen(call), call, reason);
+	errno = saved_errno;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions of the connection manager for librdmacm.so.1. */
 #include "cm/private.h"
+#include "base/log.h"
 #include "verbs_internal.h"
 
 static int agent_of(struct ibv_context *ibv, const struct agent_notify *notify,
@@ -37,6 +38,13 @@ static const struct cm_private table = {
 	.cm_conn_set_user = cm_conn_set_user,
 	.cm_conn_agreed = cm_conn_agreed,
 	.cm_conn_state = cm_conn_state,
+	.reason_say = reason_say,
+	.reason_take = reason_take,
+	.reason_enter = reason_enter,
+	.reason_leave = reason_leave,
+	.reason_call = reason_call,
+	.explain_call = face_explain_call,
+	.log_print = log_print,
 	.channel_init = channel_init,
 	.channel_fini = channel_fini,
 	.channel_raise = channel_raise,

@@ -19,6 +19,10 @@
  * for a call by a context's table. MT-safe; keeps errno. */
 void face_explain(int error, const char *function) __attribute__((cold));
 
+/** Tell the user why the call that the thread is in fails (reason_enter), if it is the outermost
+ * one. MT-safe; keeps errno. */
+void face_explain_call(int error) __attribute__((cold));
+
 /*
  * Return the result of a call that returns an errno value. Also set errno, as a failed system call
  * of Linux's drivers does: programs check either.

@@ -12,6 +12,7 @@ PORT = ("--port", "net_null0", "--ip", "10.0.0.1/24")
 SECONDS = 60
 WHO = r"queue pair 0x\w+"
 PEER = rf"[0-9a-f.:]+ {WHO}"
+ID = r"10\.0\.0\.1:\d+"
 
 # What is said of each wrong program, in this order.
 REASONS = {
@@ -64,6 +65,31 @@ REASONS = {
     "full_completion_queue": (f"{WHO}: its completion queue is full",),
     "window_without_right": (r"binding of a window \(wr_id 7\) by queue pair 0x\w+: memory management operation error: the region "
                              r"0x\w+ lacks IBV_ACCESS_MW_BIND",),
+    "no_listener": (rf"RDMA_CM_EVENT_REJECTED of the id {ID} -> 10\.0\.0\.1:7471: the peer has sent a REJ: no program listens on this "
+                    r"port there \(REJ 8, invalid service id; IBTA 12\.6\.7\)\n",),
+    "listener_on_other_port": ("RDMA_CM_EVENT_REJECTED .*: no program listens on this port there",),
+    "rejected": (rf"RDMA_CM_EVENT_REJECTED of the id {ID} -> {ID}: .*its program has rejected the request .*\(REJ 28, consumer defined",),
+    "same_queue_pair": (r"RDMA_CM_EVENT_REJECTED .* a connection with the same queue pair number.*\(REJ 10, stale connection",),
+    "no_service": (r"RDMA_CM_EVENT_UNREACHABLE .* SIDR_REP: no program listens on this port there \(status 1; IBTA 12\.11\.2\)",),
+    "peer_disconnects": (rf"RDMA_CM_EVENT_DISCONNECTED of the id 10\.0\.0\.1:7471 -> {ID}: the peer has sent a DREQ",),
+    "no_such_host": (r"RDMA_CM_EVENT_ADDR_ERROR .* -> 10\.0\.0\.77:7471: no host has answered to ARP within 50 ms",),
+    "no_such_network": (r"RDMA_CM_EVENT_ADDR_ERROR .* -> 192\.0\.2\.1:7471: no device has a route to this address",),
+    "foreign_address": ("rdma_bind_addr: no device has the address",),
+    "port_in_use": ("rdma_bind_addr: another id .* has port 7471",),
+    "too_early_connect": (rf"rdma_connect: the id {ID} -> {ID} is in the state ADDR_RESOLVED; it must be in ROUTE_RESOLVED",),
+    "too_much_private_data": (r"rdma_connect: 57 bytes of private data are more than the 56 that a REQ has room for",),
+    "too_much_private_data_in_accept": (r"rdma_accept: 197 bytes of private data are more than the 196 that a REP has room for",),
+    "too_many_reads": (r"rdma_connect: responder_resources is 0 and initiator_depth 200; the device has at most",),
+    "accepted_twice": (r"rdma_accept: the id .* is in the state CONNECTING; it must be in REQUESTED",),
+    "no_queue_pair": (r"rdma_connect: the id has no queue pair \(rdma_create_qp\)",),
+    "queue_pair_before_device": (r"rdma_create_qp: the id \w+, which has no address, is in the state IDLE; it must be in a state with a "
+                                 "device",),
+    "queue_pair_of_other_type": ("rdma_create_qp: qp_type must be IBV_QPT_UD for ids of RDMA_PS_UDP",),
+    "too_long_queue_of_id": (r"rdma_create_qp: max_send_sge is 4096; the device has \d+\n",),
+    "nothing_to_disconnect": ("rdma_disconnect: the id has no connection",),
+    "no_group": (r"rdma_join_multicast: the address is not of a group \(224\.0\.0\.0/4, ff00::/8\)",),
+    "unknown_name": (r"rdma_getaddrinfo: getaddrinfo\(3\): ",),
+    "no_listener_of_endpoint": (r"rdma_connect: RDMA_CM_EVENT_REJECTED .*: no program listens on this port there",),
 }
 
 

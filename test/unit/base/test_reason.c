@@ -56,3 +56,21 @@ TEST(reason__costs_no_text_while_it_is_not_wanted)
 	assert_string_equal(reason_take(EINVAL), "always");
 	reason_wanted = false;
 }
+
+TEST(reason_enter__forgets_what_was_said_before_the_outermost_call)
+{
+	unsigned int depth;
+
+	reason_say(EINVAL, "before");
+	reason_enter("outer");
+	assert_false(reason_is_said(EINVAL));
+	reason_say(EINVAL, "of the outer one");
+	reason_enter("inner");
+	assert_string_equal(reason_call(&depth), "outer");
+	assert_int_equal(depth, 2);
+	reason_leave();
+	assert_true(reason_is_said(-EINVAL));
+	reason_leave();
+	assert_null(reason_call(&depth));
+	reason_take(EINVAL);
+}

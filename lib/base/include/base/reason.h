@@ -30,6 +30,20 @@ void reason_say(int of, const char *format, ...) __attribute__((cold, format(pri
  * is valid until the thread says something else. MT-safe. */
 const char *reason_take(int of);
 
+/** Return true if this thread has said something since about a failure of this kind. MT-safe. */
+bool reason_is_said(int of);
+
+/**
+ * Begin a call of the program that is made of other calls, and end it. The thread's reasons are
+ * kept for it until then: the other calls do not report them. Such calls may be nested. MT-safe.
+ */
+void reason_enter(const char *call);
+void reason_leave(void);
+
+/** Return the name of the outermost such call that this thread is in, or NULL; `depth`: how many
+ * there are. MT-safe. */
+const char *reason_call(unsigned int *depth);
+
 /** Forget what this thread has said about a fault: what failed was only a try. MT-safe. */
 static inline void reason_drop(void)
 {

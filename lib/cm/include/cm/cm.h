@@ -102,6 +102,11 @@ struct cm_event {
 	/* UNREACHABLE: -ETIMEDOUT. REJECTED: the REJ's reason. SIDR_REP: its status. DISCONNECTED:
 	 * 0, or -ETIMEDOUT if no DREP came. */
 	int status;
+	/* For an event that no message caused: how often ours was sent, and how long each was
+	 * waited for */
+	uint8_t tries;
+	uint64_t try_ns;
+	bool active;  /* we have sent the REQ or SIDR_REQ */
 	bool has_mad; /* a message caused it */
 	struct cm_mad mad;
 	bool has_ip; /* REQ, SIDR_REQ: the message has the IP header, which is not part of

@@ -4,17 +4,19 @@
  * libibverbs.so.1 exports as uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build;
  * the version detects a mixture of two builds.
  *
- * Each function is the one of the same name in cm/agent.h, cm/cm.h or queue/channel.h.
+ * Each function is the one of the same name in cm/agent.h, cm/cm.h, queue/channel.h,
+ * base/reason.h or base/log.h.
  */
 #ifndef CM_PRIVATE_H
 #define CM_PRIVATE_H
 
 #include <infiniband/verbs.h>
 
+#include "base/log.h"
 #include "cm/agent.h"
 #include "queue/channel.h"
 
-#define CM_PRIVATE_VERSION 5
+#define CM_PRIVATE_VERSION 6
 
 struct cm_private {
 	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
@@ -56,6 +58,15 @@ struct cm_private {
 	void (*cm_conn_set_user)(struct cm_conn *conn, void *user);
 	void (*cm_conn_agreed)(const struct cm_conn *conn, struct cm_agreed *agreed);
 	enum cm_state (*cm_conn_state)(const struct cm_conn *conn);
+
+	void (*reason_say)(int of, const char *format, ...) __attribute__((format(printf, 2, 3)));
+	const char *(*reason_take)(int of);
+	void (*reason_enter)(const char *call);
+	void (*reason_leave)(void);
+	const char *(*reason_call)(unsigned int *depth);
+	void (*explain_call)(int error); /* face_explain_call */
+	void (*log_print)(enum log_level level, const char *format, ...)
+		__attribute__((format(printf, 2, 3)));
 
 	int (*channel_init)(struct channel *channel);
 	void (*channel_fini)(struct channel *channel);

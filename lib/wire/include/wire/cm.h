@@ -44,42 +44,49 @@ enum cm_private_len {
 #undef MESSAGE
 };
 
-/* Reasons of a REJ, 12.6.7. */
+/* Reasons of a REJ, 12.6.7: name, number, words. */
+/* clang-format off */
+#define CM_REJ_REASONS(REASON) \
+	REASON(NO_QP, 1, "no queue pair available") \
+	REASON(NO_EEC, 2, "no EE context available") \
+	REASON(NO_RESOURCES, 3, "no resources available") \
+	REASON(TIMEOUT, 4, "timeout") \
+	REASON(UNSUPPORTED_REQUEST, 5, "unsupported request") \
+	REASON(INVALID_COMM_ID, 6, "invalid communication id") \
+	REASON(INVALID_COMM_INSTANCE, 7, "invalid communication instance") \
+	REASON(INVALID_SERVICE_ID, 8, "invalid service id") \
+	REASON(INVALID_TRANSPORT_TYPE, 9, "invalid transport service type") \
+	REASON(STALE_CONNECTION, 10, "stale connection") \
+	REASON(NO_RDC, 11, "no RDC") \
+	REASON(INVALID_GID, 12, "primary remote port GID rejected") \
+	REASON(INVALID_LID, 13, "primary remote port LID rejected") \
+	REASON(INVALID_SL, 14, "invalid primary SL") \
+	REASON(INVALID_TRAFFIC_CLASS, 15, "invalid primary traffic class") \
+	REASON(INVALID_HOP_LIMIT, 16, "invalid primary hop limit") \
+	REASON(INVALID_PACKET_RATE, 17, "invalid primary packet rate") \
+	REASON(INVALID_ALT_GID, 18, "alternate remote port GID rejected") \
+	REASON(INVALID_ALT_LID, 19, "alternate remote port LID rejected") \
+	REASON(INVALID_ALT_SL, 20, "invalid alternate SL") \
+	REASON(INVALID_ALT_TRAFFIC_CLASS, 21, "invalid alternate traffic class") \
+	REASON(INVALID_ALT_HOP_LIMIT, 22, "invalid alternate hop limit") \
+	REASON(INVALID_ALT_PACKET_RATE, 23, "invalid alternate packet rate") \
+	REASON(PORT_CM_REDIRECT, 24, "port and CM redirection") \
+	REASON(PORT_REDIRECT, 25, "port redirection") \
+	REASON(INVALID_MTU, 26, "invalid path MTU") \
+	REASON(INSUFFICIENT_RESPONDER_RESOURCES, 27, "insufficient responder resources") \
+	REASON(CONSUMER_DEFINED, 28, "consumer defined") \
+	REASON(INVALID_RNR_RETRY, 29, "invalid RNR retry count") \
+	REASON(DUPLICATE_LOCAL_COMM_ID, 30, "duplicate local communication id") \
+	REASON(INVALID_CLASS_VERSION, 31, "invalid class version") \
+	REASON(INVALID_FLOW_LABEL, 32, "invalid primary flow label") \
+	REASON(INVALID_ALT_FLOW_LABEL, 33, "invalid alternate flow label") \
+	REASON(VENDOR_OPTION_NOT_SUPPORTED, 35, "vendor option not supported")
+/* clang-format on */
+
 enum cm_rej_reason {
-	CM_REJ_NO_QP = 1,
-	CM_REJ_NO_EEC = 2,
-	CM_REJ_NO_RESOURCES = 3,
-	CM_REJ_TIMEOUT = 4,
-	CM_REJ_UNSUPPORTED_REQUEST = 5,
-	CM_REJ_INVALID_COMM_ID = 6,
-	CM_REJ_INVALID_COMM_INSTANCE = 7,
-	CM_REJ_INVALID_SERVICE_ID = 8,
-	CM_REJ_INVALID_TRANSPORT_TYPE = 9,
-	CM_REJ_STALE_CONNECTION = 10,
-	CM_REJ_NO_RDC = 11,
-	CM_REJ_INVALID_GID = 12,
-	CM_REJ_INVALID_LID = 13,
-	CM_REJ_INVALID_SL = 14,
-	CM_REJ_INVALID_TRAFFIC_CLASS = 15,
-	CM_REJ_INVALID_HOP_LIMIT = 16,
-	CM_REJ_INVALID_PACKET_RATE = 17,
-	CM_REJ_INVALID_ALT_GID = 18,
-	CM_REJ_INVALID_ALT_LID = 19,
-	CM_REJ_INVALID_ALT_SL = 20,
-	CM_REJ_INVALID_ALT_TRAFFIC_CLASS = 21,
-	CM_REJ_INVALID_ALT_HOP_LIMIT = 22,
-	CM_REJ_INVALID_ALT_PACKET_RATE = 23,
-	CM_REJ_PORT_CM_REDIRECT = 24,
-	CM_REJ_PORT_REDIRECT = 25,
-	CM_REJ_INVALID_MTU = 26,
-	CM_REJ_INSUFFICIENT_RESPONDER_RESOURCES = 27,
-	CM_REJ_CONSUMER_DEFINED = 28,
-	CM_REJ_INVALID_RNR_RETRY = 29,
-	CM_REJ_DUPLICATE_LOCAL_COMM_ID = 30,
-	CM_REJ_INVALID_CLASS_VERSION = 31,
-	CM_REJ_INVALID_FLOW_LABEL = 32,
-	CM_REJ_INVALID_ALT_FLOW_LABEL = 33,
-	CM_REJ_VENDOR_OPTION_NOT_SUPPORTED = 35,
+#define REASON(name, number, words) CM_REJ_##name = (number),
+	CM_REJ_REASONS(REASON)
+#undef REASON
 };
 
 /* The message that a REJ rejects or an MRA acknowledges, 12.6.6 and 12.6.7. */
