@@ -80,6 +80,21 @@ static void explain_request(const struct qp *qp, const char *status, const char 
 		  qp->init.qpn, peer[0] ? " to " : "", peer, status, reason);
 }
 
+/* Return the name of the event that a fault raises, in brackets; "" if it raises none. */
+static const char *event_of(const struct fault_info *info)
+{
+	switch (info->event) {
+	case IBV_EVENT_QP_FATAL:
+		return " (IBV_EVENT_QP_FATAL)";
+	case IBV_EVENT_QP_REQ_ERR:
+		return " (IBV_EVENT_QP_REQ_ERR)";
+	case IBV_EVENT_QP_ACCESS_ERR:
+		return " (IBV_EVENT_QP_ACCESS_ERR)";
+	default:
+		return "";
+	}
+}
+
 /* The peer's request is refused. */
 static void explain_refusal(const struct qp *qp, const struct fault_info *info, const char *reason)
 {
@@ -90,10 +105,10 @@ static void explain_refusal(const struct qp *qp, const struct fault_info *info, 
 		log_error("queue pair 0x%x: a message of %s has come, and cannot be completed: %s",
 			  qp->init.qpn, peer, reason);
 	else
-		log_error("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s: %s",
+		log_error("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s%s: %s",
 			  qp->init.qpn, peer, qp->replies.nak_psn.v,
 			  status_name(fault_info(fault_of_nak((uint8_t)info->nak))->status),
-			  reason);
+			  event_of(info), reason);
 }
 
 void qp_explain(const struct qp *qp, enum fault fault)
@@ -104,9 +119,9 @@ void qp_explain(const struct qp *qp, enum fault fault)
 	if (!reason)
 		reason = "nothing more is known";
 	if (fault == FAULT_CQ_OVERRUN)
-		log_error("queue pair 0x%x: its completion queue is full: it must have room for "
+		log_error("queue pair 0x%x: its completion queue is full%s: it must have room for "
 			  "all that may complete before the program polls",
-			  qp->init.qpn);
+			  qp->init.qpn, event_of(info));
 	else if (fault == FAULT_RECEIVE_PROTECTION)
 		log_error("queue pair 0x%x: a receive request of it: %s: %s", qp->init.qpn,
 			  status_name(info->status), reason);

@@ -281,6 +281,8 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 			event->element.port_num = FACE_PORT;
 		break;
 	}
+	if (unlikely(reason_wanted))
+		face_explain_event(face_context(ibv), event);
 	return 0;
 }
 

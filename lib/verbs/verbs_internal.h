@@ -23,6 +23,12 @@ void face_explain(int error, const char *function) __attribute__((cold));
  * one. MT-safe; keeps errno. */
 void face_explain_call(int error) __attribute__((cold));
 
+/* explain_event.c */
+
+/** Tell the user why an event was raised that the program takes. MT-safe; keeps errno. */
+void face_explain_event(const struct face_context *context, const struct ibv_async_event *event)
+	__attribute__((cold));
+
 /*
  * Return the result of a call that returns an errno value. Also set errno, as a failed system call
  * of Linux's drivers does: programs check either.

@@ -32,11 +32,23 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 	engine_mark_ready(arg, qp);
 }
 
+/* Return why a port is lost. */
+static const char *engine_lost_why(const struct engine *engine)
+{
+	if (__atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
+		return "this program has closed descriptors of the device";
+	return engine->link->remote ? "uroced, which owns its port, has ended or has lost it"
+				    : "its NIC or interface was removed";
+}
+
 /* Handle a port that is lost for ever: fail all queue pairs, so that no program waits for packets.
  */
 static void engine_lose(struct engine *engine)
 {
 	__atomic_store_n(&engine->lost, true, __ATOMIC_RELAXED);
+	if (engine_is_first(engine))
+		__atomic_store_n(&engine->device->lost_why, engine_lost_why(engine),
+				 __ATOMIC_RELEASE);
 	if (engine_is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);

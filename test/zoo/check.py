@@ -16,8 +16,8 @@ ID = r"10\.0\.0\.1:\d+"
 
 # What is said of each wrong program, in this order.
 REASONS = {
-    "beyond_the_end": (rf"{WHO} refuses a request of {PEER}, PSN (?P<psn>0x\w+): remote access error: the access to 4096 bytes at 0x\w+ "
-                       r"ends 12 bytes behind the end of the region 0x\w+ \(4096 bytes at 0x\w+\)\n",
+    "beyond_the_end": (rf"{WHO} refuses a request of {PEER}, PSN (?P<psn>0x\w+): remote access error \(IBV_EVENT_QP_ACCESS_ERR\): "
+                       r"the access to 4096 bytes at 0x\w+ ends 12 bytes behind the end of the region 0x\w+ \(4096 bytes at 0x\w+\)\n",
                        rf"WRITE of 4096 bytes \(wr_id 7\) by {WHO} to {PEER}: remote access error: .* PSN (?P<psn>0x\w+)\n"),
     "before_the_beginning": (r"begins 8 bytes before the region 0x\w+", "READ of 4096 bytes.*: remote access error"),
     "unknown_key": ("no region and no window that this queue pair may use has the rkey 0x", "remote access error"),
@@ -31,7 +31,7 @@ REASONS = {
                             "SEND .*: remote operation error: the peer refused it"),
     "read_on_uc": ("READ .*: local QP operation error: a UC queue pair has no READ and no atomic",),
     "read_into_constant": (r"READ of 4096 bytes.*: local protection error: the region .* lacks IBV_ACCESS_LOCAL_WRITE",),
-    "queue_pair_right": ("remote invalid request error: the queue pair's qp_access_flags lack IBV_ACCESS_REMOTE_READ",
+    "queue_pair_right": (r"remote invalid request error \(IBV_EVENT_QP_REQ_ERR\): the queue pair's qp_access_flags lack IBV_ACCESS_REMOTE_READ",
                          "READ .*: remote invalid request error"),
     "short_receive": (r"the message is longer than the receive request \(wr_id 8\), which has room for 2048 bytes",
                       "SEND .*: remote invalid request error"),
@@ -62,7 +62,10 @@ REASONS = {
     "queue_missing": (r"ibv_create_qp\w*: recv_cq is NULL or of another context",),
     "domain_in_use": ("ibv_dealloc_pd: other objects still use it",),
     "destroyed_twice": ("ibv_destroy_qp: there is no such object, or not any more",),
-    "full_completion_queue": (f"{WHO}: its completion queue is full",),
+    # two threads say it, in any order
+    "full_completion_queue": (rf"(?s)(?=.*{WHO}: its completion queue is full \(IBV_EVENT_QP_FATAL\))"
+                              r"(?=.*IBV_EVENT_CQ_ERR of completion queue \d+: it was full with 4 completions)",),
+    "low_shared_queue": (r"IBV_EVENT_SRQ_LIMIT_REACHED of shared receive queue \d+: .* 1 are now",),
     "window_without_right": (r"binding of a window \(wr_id 7\) by queue pair 0x\w+: memory management operation error: the region "
                              r"0x\w+ lacks IBV_ACCESS_MW_BIND",),
     "no_listener": (rf"RDMA_CM_EVENT_REJECTED of the id {ID} -> 10\.0\.0\.1:7471: the peer has sent a REJ: no program listens on this "

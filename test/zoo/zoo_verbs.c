@@ -581,9 +581,10 @@ static void full_completion_queue(void)
 	wr.sg_list->length = 8;
 	for (int i = 0; i < (wrong ? 16 : 4); i++)
 		post(wr);
-	if (wrong)
+	/* The completion queue's event, and the queue pair's. */
+	for (int i = 0; wrong && i < 2; i++)
 		must(ibv_get_async_event(world.context, &event) == 0, "ibv_get_async_event");
-	else
+	if (!wrong)
 		await(4);
 }
 
@@ -603,6 +604,27 @@ static void window_without_right(void)
 							 .length = BYTES,
 							 .mw_access_flags = IBV_ACCESS_REMOTE_READ};
 	run(wr, 1);
+}
+
+/* The program does not post as many receive requests as it uses. */
+static void low_shared_queue(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq_attr limit = {.srq_limit = 2};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)memory[1], .length = BYTES, .lkey = world.to->lkey};
+	struct ibv_recv_wr wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_async_event event;
+
+	world.init.srq = ibv_create_srq(world.pd, &init);
+	must(world.init.srq, "ibv_create_srq");
+	connect_both();
+	for (int i = 0; i < (wrong ? 2 : 4); i++)
+		must(ibv_post_srq_recv(world.init.srq, &wr, &bad) == 0, "ibv_post_srq_recv");
+	must(ibv_modify_srq(world.init.srq, &limit, IBV_SRQ_LIMIT) == 0, "ibv_modify_srq");
+	run(request(IBV_WR_SEND), 2);
+	if (wrong)
+		must(ibv_get_async_event(world.context, &event) == 0, "ibv_get_async_event");
 }
 
 const struct zoo_case zoo_verbs[] = {
@@ -647,5 +669,6 @@ const struct zoo_case zoo_verbs[] = {
 	CASE(destroyed_twice),
 	CASE(full_completion_queue),
 	CASE(window_without_right),
+	CASE(low_shared_queue),
 	{0},
 };

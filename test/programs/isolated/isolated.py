@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import sys
 
 from harness.process import NOBODY, LocalHost, Namespace, ask, need_users, veth_pair, wait_until
@@ -44,15 +45,15 @@ class IsolatedTest:
         self._port = FIRST_PORT
         self._indices = {}
 
-    def _host(self, place):
+    def _host(self, place, *options):
         self._names += 1
-        isolated = [UROCE_RUN, f"--isolated={self._socket}", "--"]
+        isolated = [UROCE_RUN, f"--isolated={self._socket}", *options, "--"]
         prefix = {
             "isolated": [*self._here.prefix, *isolated],
-            "engines": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--engines", "2", "--"],
+            "engines": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--engines", "2", *options, "--"],
             "indirect": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--without=direct", "--"],
             "nobody": [*self._bare.prefix, *NOBODY, *isolated],
-            "attached": [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"],
+            "attached": [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, *options, "--"],
             "beyond": [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", "--"],
         }[place]
         return LocalHost(f"isolated-{self._names}", self._work_dir, prefix)
@@ -288,13 +289,17 @@ class IsolatedTest:
         """A program that does nothing is told that its device has failed. The check before has killed uroced."""
         if self._owner.process.poll() is not None:
             self._owner.run()
-        watch = self._host(place).start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", DEVICE])
+        watch = self._host(place, "--explain").start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", DEVICE])
         try:
             expect(wait_until(lambda: "async event FD" in watch.output(), SECONDS), "ibv_asyncwatch does not start",
                    *watch.story("ibv_asyncwatch"))
             self._owner.process.kill()
             expect(wait_until(lambda: "IBV_EVENT_DEVICE_FATAL" in watch.output(), END_SECONDS), "no event",
                    *watch.story("ibv_asyncwatch"))
+            for why in (r"IBV_EVENT_DEVICE_FATAL of \w+: uroced, which owns its port, has ended",
+                        r"IBV_EVENT_PORT_ERR of \w+: its port has no link"):
+                expect(wait_until(lambda why=why: re.search(why, watch.output()), SECONDS), "no reason", why,
+                       *watch.story("ibv_asyncwatch"))
         finally:
             watch.kill()
             self._owner.process.kill()

@@ -73,6 +73,7 @@ struct device {
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the device's lock */
 	uint32_t gid_end;			 /* behind the last used one; the same */
 	bool link_up;				 /* atomic */
+	const char *lost_why; /* before IBV_EVENT_DEVICE_FATAL; NULL: not known; atomic */
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
