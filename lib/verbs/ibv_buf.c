@@ -57,7 +57,7 @@ struct ibv_mr *later_reg_buf_mr(struct ibv_pd *pd, struct later_buf *buf, void *
 {
 	if (!is_inside(pd, buf, addr, length))
 		return face_null(-EINVAL);
-	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access, __func__);
 }
 
 int later_export_buf_dmabuf_fd(struct later_buf *buf __rte_unused)
@@ -72,12 +72,13 @@ static bool has(const struct later_mr_init_attr *attr, uint64_t bits)
 
 /* Register a dma-buf. Without an offset it begins at 0, and without an iova the offset is the iova.
  */
-static struct ibv_mr *reg_fd(struct ibv_pd *pd, const struct later_mr_init_attr *attr)
+static struct ibv_mr *reg_fd(struct ibv_pd *pd, const struct later_mr_init_attr *attr,
+			     const char *function)
 {
 	const uint64_t offset = has(attr, LATER_REG_MR_FD_OFFSET) ? attr->fd_offset : 0;
 
 	if (attr->comp_mask & (LATER_REG_MR_ADDR | LATER_REG_MR_BUF))
-		return face_null(-EINVAL);
+		return face_null_by(-EINVAL, function);
 	return ibv_reg_dmabuf_mr(pd, offset, attr->length,
 				 has(attr, LATER_REG_MR_IOVA) ? attr->iova : offset, attr->fd,
 				 attr->access);
@@ -91,12 +92,12 @@ struct ibv_mr *later_reg_mr_ex(struct ibv_pd *pd, struct later_mr_init_attr *att
 	if (attr->comp_mask & ~known) /* a handle of ibv_alloc_dmah(3) among them */
 		return face_null(-EOPNOTSUPP);
 	if (has(attr, LATER_REG_MR_FD))
-		return reg_fd(pd, attr);
+		return reg_fd(pd, attr, __func__);
 	if (!has(attr, LATER_REG_MR_ADDR) || has(attr, LATER_REG_MR_FD_OFFSET))
 		return face_null(-EINVAL);
 	if (has(attr, LATER_REG_MR_BUF) && !is_inside(pd, attr->buf, attr->addr, attr->length))
 		return face_null(-EINVAL);
-	return ibv_reg_mr_iova2(pd, attr->addr, attr->length,
-				has(attr, LATER_REG_MR_IOVA) ? attr->iova : (uintptr_t)attr->addr,
-				(unsigned int)attr->access);
+	return mr_reg(pd, attr->addr, attr->length,
+		      has(attr, LATER_REG_MR_IOVA) ? attr->iova : (uintptr_t)attr->addr,
+		      (unsigned int)attr->access, __func__);
 }

@@ -182,16 +182,19 @@ enum change {
 	ADD,
 };
 
-static int change(const struct later_comp_cntr *ibv, uint64_t *at, enum change how, uint64_t value)
+static int change_by(const struct later_comp_cntr *ibv, uint64_t *at, enum change how,
+		     uint64_t value, const char *function)
 {
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return face_fail(-ENODEV, function);
 	if (how == SET)
 		__atomic_store_n(at, value, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 	return 0;
 }
+
+#define change(ibv, at, how, value) change_by(ibv, at, how, value, __func__)
 
 int later_set_comp_cntr(struct later_comp_cntr *ibv, uint64_t value)
 {
@@ -214,19 +217,22 @@ int later_inc_err_comp_cntr(struct later_comp_cntr *ibv, uint64_t amount)
 }
 
 /* A program may read counters and never poll a completion queue: run the engines that count. */
-static int read_cntr(struct later_comp_cntr *ibv, const uint64_t *at, uint64_t *value)
+static int read_by(struct later_comp_cntr *ibv, const uint64_t *at, uint64_t *value,
+		   const char *function)
 {
 	const struct face_comp_cntr *cntr = face_comp_cntr(ibv);
 	const struct device *device = face_context(ibv->context)->device;
 
 	if (context_is_orphan(ibv->context))
-		return face_errno(-ENODEV);
+		return face_fail(-ENODEV, function);
 	for (uint32_t left = __atomic_load_n(&cntr->engines, __ATOMIC_RELAXED); left != 0;
 	     left &= left - 1)
 		device_engine_poll(device->engines[__builtin_ctz(left)]);
 	*value = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 	return 0;
 }
+
+#define read_cntr(ibv, at, value) read_by(ibv, at, value, __func__)
 
 int later_read_comp_cntr(struct later_comp_cntr *ibv, uint64_t *value)
 {

@@ -7,12 +7,13 @@
 
 #include "verbs_internal.h"
 
-static int copy_to(struct ibv_dm *ibv, uint64_t offset, const void *host_addr, size_t length)
+static int memcpy_to_dm_op(struct ibv_dm *ibv, uint64_t offset, const void *host_addr,
+			   size_t length)
 {
 	return face_errno(dm_write(face_dm(ibv)->dm, offset, host_addr, length));
 }
 
-static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_t length)
+static int memcpy_from_dm_op(void *host_addr, struct ibv_dm *ibv, uint64_t offset, size_t length)
 {
 	return face_errno(dm_read(face_dm(ibv)->dm, offset, host_addr, length));
 }
@@ -25,8 +26,8 @@ struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handl
 		return NULL;
 	face->dm = dm;
 	face->ibv.context = ibv;
-	face->ibv.memcpy_to_dm = copy_to;
-	face->ibv.memcpy_from_dm = copy_from;
+	face->ibv.memcpy_to_dm = memcpy_to_dm_op;
+	face->ibv.memcpy_from_dm = memcpy_from_dm_op;
 	face->ibv.handle = handle;
 	context_add(face_context(ibv), FACE_DM, &face->object);
 	return face;
@@ -39,14 +40,14 @@ void dm_free_handle(struct face_dm *face)
 	free(face);
 }
 
-static int closed_copy_to(struct ibv_dm *ibv __rte_unused, uint64_t offset __rte_unused,
-			  const void *host_addr __rte_unused, size_t length __rte_unused)
+static int closed_memcpy_to_dm(struct ibv_dm *ibv __rte_unused, uint64_t offset __rte_unused,
+			       const void *host_addr __rte_unused, size_t length __rte_unused)
 {
 	return face_errno(-ENODEV);
 }
 
-static int closed_copy_from(void *host_addr __rte_unused, struct ibv_dm *ibv __rte_unused,
-			    uint64_t offset __rte_unused, size_t length __rte_unused)
+static int closed_memcpy_from_dm(void *host_addr __rte_unused, struct ibv_dm *ibv __rte_unused,
+				 uint64_t offset __rte_unused, size_t length __rte_unused)
 {
 	return face_errno(-ENODEV);
 }
@@ -56,8 +57,8 @@ void dm_end(struct face_object *object)
 {
 	struct face_dm *face = container_of(object, struct face_dm, object);
 
-	face->ibv.memcpy_to_dm = closed_copy_to;
-	face->ibv.memcpy_from_dm = closed_copy_from;
+	face->ibv.memcpy_to_dm = closed_memcpy_to_dm;
+	face->ibv.memcpy_from_dm = closed_memcpy_from_dm;
 	if (face->shared)
 		shared_release(face->shared);
 	dm_release_hold(face->dm);

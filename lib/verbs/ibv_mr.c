@@ -81,15 +81,15 @@ static void map_for_port(struct face_context *context, struct mr *mr)
 	context_unlock(context);
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
-				unsigned int access)
+struct ibv_mr *mr_reg(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+		      unsigned int access, const char *function)
 {
 	struct device *device = face_context(ibv->context)->device;
 	struct face_mr *mr;
 	int rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
-		return face_null(rc);
+		return face_null_by(rc, function);
 	rc = quota_take_bytes(device, charge(MR_MEMORY, access, length));
 	if (rc == 0) {
 		rc = mr_register(face_pd(ibv)->pd, addr, length, iova, access, &mr->mr);
@@ -98,7 +98,16 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, u
 		else
 			quota_give_bytes(device, charge(MR_MEMORY, access, length));
 	}
-	return face_end(mr, rc, ibv, addr, length);
+	return face_end_by(mr, rc, ibv, addr, length, function);
+}
+
+/* No program calls it by name: the macros of verbs.h do, for ibv_reg_mr and ibv_reg_mr_iova with
+ * rights that the compiler does not know. */
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return mr_reg(ibv, addr, length, iova, access,
+		      iova == (uintptr_t)addr ? "ibv_reg_mr" : "ibv_reg_mr_iova");
 }
 
 struct ibv_mr *alloc_null_mr_op(struct ibv_pd *ibv)
@@ -157,13 +166,13 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t len
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *ibv, void *addr, size_t length, int access)
 {
-	return ibv_reg_mr_iova2(ibv, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return mr_reg(ibv, addr, length, (uintptr_t)addr, (unsigned int)access, __func__);
 }
 
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
 			       int access)
 {
-	return ibv_reg_mr_iova2(ibv, addr, length, iova, (unsigned int)access);
+	return mr_reg(ibv, addr, length, iova, (unsigned int)access, __func__);
 }
 
 /* Set the public fields of a changed region. */

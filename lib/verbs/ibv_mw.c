@@ -107,6 +107,22 @@ static int check_bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, const struct
 	return ibv_qp->context == ibv_mw->context ? 0 : -EINVAL;
 }
 
+/* Post a binding. A failure is that of ibv_bind_mw. */
+static int post_bind(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (likely(!reason_wanted))
+		return ibv_post_send(qp, wr, &bad);
+	reason_enter("ibv_bind_mw");
+	rc = ibv_post_send(qp, wr, &bad);
+	if (rc != 0)
+		face_explain_call(rc);
+	reason_leave();
+	return rc;
+}
+
 /* Bind a window of type 1: its next key is chosen here, and is valid once the request is posted
  * (ibv_bind_mw(3)). */
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
@@ -117,8 +133,7 @@ int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.send_flags = bind->send_flags,
 		.bind_mw = {.mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info},
 	};
-	struct ibv_send_wr *bad;
-	int rc = context_is_orphan(qp->context) ? -ENODEV : check_bind(qp, mw, bind);
+	const int rc = context_is_orphan(qp->context) ? -ENODEV : check_bind(qp, mw, bind);
 
-	return rc == 0 ? ibv_post_send(qp, &wr, &bad) : face_errno(rc);
+	return rc == 0 ? post_bind(qp, &wr) : face_errno(rc);
 }

@@ -305,7 +305,8 @@ static int create(struct face_context *context, struct ibv_qp_init_attr_ex *attr
 	return 0;
 }
 
-struct ibv_qp *create_qp_ex_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_by(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr,
+				const char *function)
 {
 	struct face_qp *qp;
 	int rc = check_objects(ibv, attr);
@@ -317,9 +318,14 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *ibv, struct ibv_qp_init_attr_
 	if (rc == 0)
 		rc = create(face_context(ibv), attr, &qp);
 	if (rc != 0)
-		return face_null(rc);
+		return face_null_by(rc, function);
 	handles_add(&qp->ibv);
 	return &qp->ibv;
+}
+
+struct ibv_qp *create_qp_ex_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+{
+	return create_by(ibv, attr, __func__);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -340,7 +346,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	qp = create_qp_ex_op(pd->context, &ex);
+	qp = create_by(pd->context, &ex, __func__);
 	if (qp)
 		attr->cap = ex.cap;
 	return qp;

@@ -24,14 +24,24 @@ static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_a
 	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM))
 		return -EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ibv)
-		return -EINVAL;
-	if (attr->attr.max_wr > DEVICE_MAX_QP_WR || attr->attr.max_sge > DEVICE_MAX_SGE)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL, "the protection domain is missing or of another "
+					    "context");
+	if (attr->attr.max_wr == 0 || attr->attr.max_wr > DEVICE_MAX_QP_WR ||
+	    attr->attr.max_sge > DEVICE_MAX_SGE)
+		return CALL_REASON(
+			-EINVAL,
+			"max_wr is %u and max_sge %u; max_wr must be 1 to %u, and max_sge at "
+			"most %u",
+			attr->attr.max_wr, attr->attr.max_sge, DEVICE_MAX_QP_WR, DEVICE_MAX_SGE);
+	if (!is_xrc && (attr->comp_mask & xrc))
+		return CALL_REASON(-EINVAL, "xrcd and cq are for queues of the type IBV_SRQT_XRC");
 	if (!is_xrc)
-		return attr->comp_mask & xrc ? -EINVAL : 0;
+		return 0;
 	if ((attr->comp_mask & xrc) != xrc || !attr->xrcd || attr->xrcd->context != ibv ||
 	    !attr->cq || attr->cq->context != ibv)
-		return -EINVAL;
+		return CALL_REASON(-EINVAL,
+				   "the XRC domain or the completion queue is missing or of "
+				   "another context");
 	return 0;
 }
 
@@ -102,25 +112,26 @@ static void fill_public(struct face_context *context, struct face_srq *srq,
 	event_init_srq(srq);
 }
 
-struct ibv_srq *create_srq_ex_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
+static struct ibv_srq *create_by(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr,
+				 const char *function)
 {
 	struct face_context *context = face_context(ibv);
 	struct face_srq *srq;
 	int rc;
 
 	if (context_is_orphan(ibv))
-		return face_null(-ENODEV);
+		return face_null_by(-ENODEV, function);
 	rc = check_attr(ibv, attr);
 	if (rc != 0)
-		return face_null(rc);
+		return face_null_by(rc, function);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
-		return face_null(-ENOMEM);
+		return face_null_by(-ENOMEM, function);
 	fill_public(context, srq, attr);
 	rc = make_srq(context, srq, attr);
 	if (rc != 0) {
 		free(srq);
-		return face_null(rc);
+		return face_null_by(rc, function);
 	}
 	objects_add(context->device, DEVICE_OBJECT_SRQ, &srq->listed, srq->srq);
 	srq->parent = parent_get(attr->pd);
@@ -129,6 +140,11 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *ibv, struct ibv_srq_init_at
 	attr->attr.max_sge = srq->srq->rq.max_sge;
 	handles_add(&srq->ibv);
 	return &srq->ibv;
+}
+
+struct ibv_srq *create_srq_ex_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
+{
+	return create_by(ibv, attr, __func__);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -143,7 +159,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 
 	if (!pd)
 		return face_null(-EINVAL);
-	srq = create_srq_ex_op(pd->context, &ex);
+	srq = create_by(pd->context, &ex, __func__);
 	if (srq)
 		attr->attr = ex.attr;
 	return srq;

@@ -47,8 +47,10 @@ static inline int face_fail(int rc, const char *function)
 }
 #define face_errno(rc) face_fail(rc, __func__)
 
-/* Return the result of a failed call that returns a pointer. */
-#define face_null(rc) (face_fail(rc, __func__), NULL)
+/* Return the result of a failed call that returns a pointer; `function` is the one that the program
+ * has called. */
+#define face_null_by(rc, function) (face_fail(rc, function), NULL)
+#define face_null(rc)		   face_null_by(rc, __func__)
 
 /* Return the result of a failed call that returns -1. */
 #define face_minus_one(rc) (face_fail(rc, __func__), -1)
@@ -303,6 +305,9 @@ int free_dm_op(struct ibv_dm *ibv);
 
 /* ibv_mr.c */
 
+/** Register memory for the call of this name. */
+struct ibv_mr *mr_reg(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
+		      unsigned int access, const char *function);
 struct ibv_mr *alloc_null_mr_op(struct ibv_pd *ibv);
 struct ibv_mr *reg_dm_mr_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
 			    size_t length, unsigned int access);

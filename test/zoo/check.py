@@ -56,15 +56,17 @@ REASONS = {
     "too_many_entries": ("ibv_post_send: num_sge is 4; it must be 0 to 2",),
     "long_inline": (r"ibv_post_send: 4096 bytes are more than \d+, the queue pair's max_inline_data",),
     "long_datagram": ("SEND of 4096 bytes .*: local length error: a datagram has at most 1024 bytes",),
-    "remote_write_alone": ("ibv_reg_mr.*: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need IBV_ACCESS_LOCAL_WRITE",),
-    "unmapped_memory": (r"ibv_reg_mr.*: not all of 8192 bytes at 0x\w+ are mapped for writing",),
-    "too_long_queue": (r"ibv_create_qp\w*: max_send_wr is 4194304; the device has \d+",),
-    "queue_missing": (r"ibv_create_qp\w*: recv_cq is NULL or of another context",),
+    "remote_write_alone": ("ibv_reg_mr: IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC need IBV_ACCESS_LOCAL_WRITE",),
+    "unmapped_memory": (r"ibv_reg_mr: not all of 8192 bytes at 0x\w+ are mapped for writing",),
+    "too_long_queue": (r"ibv_create_qp: max_send_wr is 4194304; the device has \d+",),
+    "queue_missing": (r"ibv_create_qp: recv_cq is NULL or of another context",),
     "domain_in_use": ("ibv_dealloc_pd: other objects still use it",),
     "destroyed_twice": ("ibv_destroy_qp: there is no such object, or not any more",),
     # two threads say it, in any order
     "full_completion_queue": (rf"(?s)(?=.*{WHO}: its completion queue is full \(IBV_EVENT_QP_FATAL\))"
                               r"(?=.*IBV_EVENT_CQ_ERR of completion queue \d+: it was full with 4 completions)",),
+    "queue_that_nothing_receives": ("ibv_create_srq: max_wr is 0 and max_sge 1; max_wr must be 1 to",),
+    "bind_without_queue_room": (r"ibv_bind_mw: the queue is full: it has room for 16 work requests",),
     "low_shared_queue": (r"IBV_EVENT_SRQ_LIMIT_REACHED of shared receive queue \d+: .* 1 are now",),
     "window_without_right": (r"binding of a window \(wr_id 7\) by queue pair 0x\w+: memory management operation error: the region "
                              r"0x\w+ lacks IBV_ACCESS_MW_BIND",),

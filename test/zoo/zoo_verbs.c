@@ -606,6 +606,32 @@ static void window_without_right(void)
 	run(wr, 1);
 }
 
+static void queue_that_nothing_receives(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = wrong ? 0 : 4, .max_sge = 1}};
+
+	must((ibv_create_srq(world.pd, &init) == NULL) == wrong, "ibv_create_srq");
+}
+
+static void bind_without_queue_room(void)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(world.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {.wr_id = 7,
+				   .bind_info = {.mr = world.from,
+						 .addr = (uintptr_t)memory[0],
+						 .length = BYTES,
+						 .mw_access_flags = IBV_ACCESS_REMOTE_READ}};
+
+	world.init.sq_sig_all = 0;
+	world.attr_a.dest_qp_num = 0xfffff0;
+	world.attr_a.timeout = 31;
+	connect_both();
+	must(mw, "ibv_alloc_mw");
+	for (int i = 0; i < (wrong ? 16 : 8); i++)
+		post(request(IBV_WR_RDMA_WRITE));
+	must((ibv_bind_mw(world.a, mw, &bind) != 0) == wrong, "ibv_bind_mw");
+}
+
 /* The program does not post as many receive requests as it uses. */
 static void low_shared_queue(void)
 {
@@ -669,6 +695,8 @@ const struct zoo_case zoo_verbs[] = {
 	CASE(destroyed_twice),
 	CASE(full_completion_queue),
 	CASE(window_without_right),
+	CASE(queue_that_nothing_receives),
+	CASE(bind_without_queue_room),
 	CASE(low_shared_queue),
 	{0},
 };
