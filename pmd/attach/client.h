@@ -55,7 +55,7 @@ struct client_lane {
 	struct lane_tx tx;
 	struct lane_rx rx;
 	struct rte_mempool *pool;	   /* of `mbufs`: only takes them back */
-	struct rte_mbuf mbufs[LANE_WORDS]; /* by index modulo: packets that were lent to us */
+	struct rte_mbuf mbufs[LANE_SLOTS]; /* by index modulo: received packets */
 };
 
 /* An offer of a lane that waits for the engine's thread. */
@@ -114,11 +114,7 @@ struct share_client {
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t quota;	    /* buffers that the owner lets us hold, at least */
 	uint32_t cache_max; /* empty buffers that are kept */
-	/* Empty buffers, in a ring. The one that has been free for longest is at cache_first, the
-	 * one used last before cache_first + cache_count. */
-	uint32_t *cache;
-	uint32_t cache_mask; /* places of the ring, a power of two, less one */
-	uint32_t cache_first;
+	uint32_t *cache;    /* empty buffers; the last one was used last */
 	uint32_t cache_count;
 	/* by block of queue pair numbers: 1 + the index of its lane, or of one of its lanes, with
 	 * ROUTE_ENGINES, if its process's device has several engines; 0: none */
@@ -292,16 +288,6 @@ void client_keep(struct share_client *client, uint32_t buffer);
 /** Take more empty buffers from the owner. Returns how many. Engine's thread or lock. */
 uint32_t client_refill_cache(struct share_client *client);
 
-/** Return the place of the buffer in the free-buffer cache that is used after `ahead` others, which
- * are fewer than there are. `oldest`: those that have been free for longest are used. */
-static inline uint32_t *client_cache_at(const struct share_client *client, uint32_t ahead,
-					bool oldest)
-{
-	const uint32_t at = oldest ? ahead : client->cache_count - 1 - ahead;
-
-	return &client->cache[(client->cache_first + at) & client->cache_mask];
-}
-
 /** Return the description, for other processes, of a packet in a buffer of ours. */
 static inline struct share_packet client_packet(const struct share_client *client,
 						const struct rte_mbuf *mbuf)
@@ -377,20 +363,14 @@ bool client_has_switched(struct share_client *client, struct client_lane *lane);
 /** Put the packets that were placed in a lane. */
 void client_lane_show(struct share_client *client, struct client_lane *lane);
 
-/** Take back the buffers that the other process has released. */
-void client_lane_collect(struct share_client *client, struct client_lane *lane);
-
-/** The same, if that can help to send `n` packets soon. */
-void client_lane_make_room(struct share_client *client, struct client_lane *lane, uint32_t n);
+/** Look how many packets the other process has released, if there may be no room for `n`. */
+void client_lane_make_room(struct client_lane *lane, uint32_t n);
 
 /** Wake the sleeping processes that were sent packets. */
 void client_lanes_wake(struct share_client *client);
 
 /** Receive up to `n` packets from the lanes. */
 uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
-
-/** Take back the buffers that other processes have released. */
-void client_lanes_collect(struct share_client *client);
 
 /** Tell the other processes, before sleeping, that they must wake us. MT-safe. */
 void client_lanes_say_asleep(struct share_client *client);

@@ -16,15 +16,13 @@
 #include "port/port.h"
 
 #define BURST_MAX 64
-/* Lent buffers, some of which the other process may have released already. */
-#define COLLECT_AT 32
 /* In a route: the other process's device has several engines. */
 #define ROUTE_ENGINES 0x80
 
 static_assert(SHARE_LANES_MAX < ROUTE_ENGINES, "a route has room for both");
 
-/* Give borrowed packets back to the process that lent them. */
-static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
+/* Release packets that were received. */
+static int lane_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
 {
 	struct client_lane *lane = pool->pool_data;
 
@@ -34,22 +32,22 @@ static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	return 0;
 }
 
-static int lent_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
+static int lane_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
 {
 	(void)pool, (void)objects, (void)n;
 	return -ENOBUFS;
 }
 
-static unsigned int lent_count(const struct rte_mempool *pool)
+static unsigned int lane_count(const struct rte_mempool *pool)
 {
 	(void)pool;
 	return 0;
 }
 
 static const struct client_pool_kind lane_pool_kind = {
-	.enqueue = lent_enqueue,
-	.dequeue = lent_dequeue,
-	.get_count = lent_count,
+	.enqueue = lane_enqueue,
+	.dequeue = lane_dequeue,
+	.get_count = lane_count,
 };
 
 static void close_fds(const int *fds)
@@ -78,20 +76,19 @@ void client_lanes_offer(struct share_client *client, const struct share_message 
 	client->offer_count++;
 }
 
-static void lane_prepare_mbufs(struct share_client *client, struct client_lane *lane)
+static void lane_prepare_mbufs(struct client_lane *lane)
 {
-	for (uint32_t i = 0; i < LANE_WORDS; i++) {
+	for (uint32_t i = 0; i < LANE_SLOTS; i++) {
 		struct rte_mbuf *mbuf = &lane->mbufs[i];
 
-		mbuf->buf_len = (uint16_t)client->buffer_bytes;
+		mbuf->buf_len = LANE_BUFFER_BYTES;
 		mbuf->nb_segs = 1;
 		rte_mbuf_refcnt_set(mbuf, 1);
 		mbuf->pool = lane->pool;
 	}
 }
 
-static struct client_lane *lane_create(struct share_client *client,
-				       const struct client_offer *offer)
+static struct client_lane *lane_create(const struct client_offer *offer)
 {
 	struct client_lane *lane = aligned_alloc(_Alignof(struct client_lane), sizeof(*lane));
 	struct lane_memory *memory;
@@ -99,7 +96,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	if (!lane)
 		return NULL;
 	memset(lane, 0, sizeof(*lane));
-	lane->pool = client_new_pool(&lane_pool_kind, lane, LANE_WORDS, client->buffer_bytes);
+	lane->pool = client_new_pool(&lane_pool_kind, lane, LANE_SLOTS, LANE_BUFFER_BYTES);
 	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      offer->fds[SHARE_LANE_FD_MEMORY], 0);
 	if (!lane->pool || memory == MAP_FAILED) {
@@ -117,7 +114,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	own_mark(lane->peer_fd);
 	lane_init(&lane->tx, &lane->rx, memory, offer->offer.side);
 	meter_init(&lane->meter);
-	lane_prepare_mbufs(client, lane);
+	lane_prepare_mbufs(lane);
 	return lane;
 }
 
@@ -168,7 +165,7 @@ static bool client_accept(struct share_client *client, const struct client_offer
 		i++;
 	if (i == SHARE_LANES_MAX)
 		return false;
-	lane = lane_create(client, offer);
+	lane = lane_create(offer);
 	close(offer->fds[SHARE_LANE_FD_MEMORY]);
 	if (!lane) {
 		close(offer->fds[SHARE_LANE_FD_PEER]);
@@ -181,12 +178,6 @@ static bool client_accept(struct share_client *client, const struct client_offer
 	client_set_routes(client, &lane->offer, 0, lane_route(lane, i));
 	lane_say_ready(lane);
 	return true;
-}
-
-static void client_keep_all(struct share_client *client, const uint32_t *buffers, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		client_keep(client, buffers[i]);
 }
 
 /* Return the route by another lane to the same process; 0: there is none. */
@@ -207,15 +198,10 @@ static uint8_t client_other_route(const struct share_client *client, const struc
 static void client_close_lane(struct share_client *client, uint8_t index)
 {
 	struct client_lane *lane = client->lanes[index];
-	uint32_t buffers[LANE_WORDS];
 
 	lane->state = LANE_CLOSED;
-	/* Packets that were stored past the caches, and not shown, are no stores of ours any more
-	 * when another process gets their buffers. */
-	rte_wmb();
 	client_set_routes(client, &lane->offer, lane_route(lane, index),
 			  client_other_route(client, lane));
-	client_keep_all(client, buffers, lane_reclaim(&lane->tx, buffers));
 	lane_end(&lane->rx);
 }
 
@@ -359,33 +345,18 @@ bool client_has_switched(struct share_client *client, struct client_lane *lane)
 	return true;
 }
 
-void client_lane_collect(struct share_client *client, struct client_lane *lane)
+void client_lane_make_room(struct client_lane *lane, uint32_t n)
 {
-	uint32_t buffers[LANE_WORDS];
-
-	client_keep_all(client, buffers, lane_collect(&lane->tx, buffers));
-}
-
-void client_lane_make_room(struct share_client *client, struct client_lane *lane, uint32_t n)
-{
-	/* Do not collect each time: the other process writes the cache line of the index that
-	 * tells of released buffers. */
-	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
-		client_lane_collect(client, lane);
-}
-
-void client_lanes_collect(struct share_client *client)
-{
-	for (int i = 0; i < SHARE_LANES_MAX; i++) {
-		if (client->lanes[i] && client->lanes[i]->state != LANE_CLOSED)
-			client_lane_collect(client, client->lanes[i]);
-	}
+	/* Do not look each time: the other process writes the cache line of the index. */
+	if (lane_used(&lane->tx) + n > LANE_SLOTS / 2)
+		lane_look(&lane->tx);
 }
 
 /* Drop packets for which there was no room, if the other process has taken nothing for a while.
  * Returns how many were dropped. */
-static uint16_t client_transmit_timed_out(struct share_client *client, struct client_lane *lane,
-					  struct rte_mbuf **mbufs, uint16_t n)
+static uint16_t client_transmit_timed_out(const struct share_client *client,
+					  struct client_lane *lane, struct rte_mbuf **mbufs,
+					  uint16_t n)
 {
 	const uint64_t now = rte_rdtsc() | 1;
 
@@ -393,40 +364,24 @@ static uint16_t client_transmit_timed_out(struct share_client *client, struct cl
 		lane->full_since_tsc = now;
 	if (now - lane->full_since_tsc < client->transmit_timeout_tsc)
 		return 0;
-	for (uint16_t i = 0; i < n; i++)
-		client_keep(client, (uint32_t)(mbufs[i] - client->mbufs));
+	rte_pktmbuf_free_bulk(mbufs, n);
 	lane->dropped += n;
 	return n;
-}
-
-/* Keep the buffers of short packets: these packets were sent without their buffers. */
-static void client_keep_short(struct share_client *client, const struct share_packet *packets,
-			      uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (lane_is_short(&packets[i]))
-			client_keep(client, packets[i].buffer);
-	}
 }
 
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 			 struct rte_mbuf **mbufs, uint16_t n)
 {
-	struct share_packet packets[BURST_MAX];
-	const uint8_t *frames[BURST_MAX];
-	uint16_t put;
+	uint16_t put = 0;
 
 	if (!client_has_switched(client, lane))
 		return 0;
+	client_lane_make_room(lane, n);
+	while (put < n && lane_copy(&lane->tx, rte_pktmbuf_mtod(mbufs[put], const uint8_t *),
+				    mbufs[put]->data_len))
+		put++;
 	client_lane_show(client, lane);
-	n = RTE_MIN(n, (uint16_t)BURST_MAX);
-	for (uint16_t i = 0; i < n; i++) {
-		packets[i] = client_packet(client, mbufs[i]);
-		frames[i] = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
-	}
-	client_lane_make_room(client, lane, n);
-	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
-	client_keep_short(client, packets, put);
+	rte_pktmbuf_free_bulk(mbufs, put);
 	if (put > 0) {
 		lane->touched = true;
 		client->last_lane = lane;
@@ -456,28 +411,6 @@ void client_lanes_wake(struct share_client *client)
 	}
 }
 
-/* Return true if a word of the other process describes a packet inside its buffer or slot. */
-static bool lane_is_sane(const struct share_client *client, const struct share_packet *packet)
-{
-	return packet->flags & SHARE_FLAG_SHORT ? lane_is_short(packet)
-						: client_is_sane(client, packet);
-}
-
-static void lane_fill_mbuf(const struct share_client *client, const struct client_lane *lane,
-			   uint32_t index, const struct share_packet *packet, struct rte_mbuf *mbuf)
-{
-	if (packet->flags & SHARE_FLAG_SHORT) {
-		mbuf->buf_addr = lane_frame(&lane->rx, index);
-		mbuf->data_off = 0;
-	} else {
-		mbuf->buf_addr = client->arena + (size_t)packet->buffer * client->buffer_stride;
-		mbuf->data_off = packet->offset;
-	}
-	mbuf->data_len = packet->len;
-	mbuf->pkt_len = packet->len;
-	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : PORT_PASSED_ON;
-}
-
 static bool client_fetches_all(const struct share_client *client)
 {
 	return client->taker.choice.now == FETCH_ALL && tuning.store_choice;
@@ -493,14 +426,19 @@ static uint16_t client_take_from(struct share_client *client, struct client_lane
 
 	count = lane_take(&lane->rx, packets, RTE_MIN(n, (uint16_t)BURST_MAX), &first);
 	for (uint32_t i = 0; i < count; i++) {
-		struct rte_mbuf *mbuf = &lane->mbufs[(first + i) % LANE_WORDS];
+		struct rte_mbuf *mbuf = &lane->mbufs[(first + i) % LANE_SLOTS];
+		uint8_t *frame = lane_frame(&lane->rx, first + i, &packets[i]);
 
-		if (unlikely(!lane_is_sane(client, &packets[i]))) {
+		if (unlikely(!frame)) {
 			lane_done(&lane->rx, first + i);
 			refused = true;
 			continue;
 		}
-		lane_fill_mbuf(client, lane, first + i, &packets[i], mbuf);
+		mbuf->buf_addr = frame;
+		mbuf->data_off = 0;
+		mbuf->data_len = packets[i].len;
+		mbuf->pkt_len = packets[i].len;
+		mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : PORT_PASSED_ON;
 		if (packets[i].len >= METER_LONG)
 			client->taker.bytes += packets[i].len;
 		mbufs[received++] = mbuf;
@@ -519,7 +457,7 @@ static bool client_may_take(struct share_client *client, struct client_lane *lan
 {
 	if (likely(lane->has_received))
 		return true;
-	if (!lane_has_some(&lane->rx) || share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
+	if (share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
 		return false;
 	lane->has_received = true;
 	return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Builds long packets to another attached process in buffers that the lane then lends. So the way
- * to store them and the choice of the buffer can follow the lane's measurements (base/meter.h).
- * Whatever cannot be placed takes an mbuf, and waits there for room.
+ * Builds packets to another attached process in the buffers of a lane. The way to store long ones
+ * follows the lane's measurements (base/meter.h). Whatever cannot be placed takes an mbuf, and
+ * waits there for room.
  */
 #include <rte_atomic.h>
 
@@ -14,6 +14,12 @@
 
 #define HEAD_BYTES 128 /* headers: they are stored in the ordinary way */
 
+/* Return the way to store a packet of `len` bytes. */
+static enum store_way lane_way(const struct client_lane *lane, uint32_t len)
+{
+	return len < METER_LONG ? STORE_RECENT : store_way(&lane->meter.choice);
+}
+
 bool client_long_aim(void *arg, uint32_t qpn)
 {
 	struct share_client *client = arg;
@@ -22,57 +28,38 @@ bool client_long_aim(void *arg, uint32_t qpn)
 	return client->aimed != NULL;
 }
 
-/* Prepare for a batch of packets: take back buffers; and to use many in turn, have many. */
-static void long_begin(struct share_client *client, struct client_lane *lane, bool oldest)
-{
-	client_lane_make_room(client, lane, LANE_STAGED_MAX);
-	if (oldest && client->cache_count + lane->tx.lent < client->cache_max)
-		client_refill_cache(client);
-}
-
 uint8_t *client_long_place(void *arg, uint32_t len)
 {
 	struct share_client *client = arg;
 	struct client_lane *lane = client->aimed;
-	const enum store_way way = store_way(&lane->meter.choice);
-	const bool oldest = way == STORE_ROUND;
 
 	client->placing = NULL;
-	if (unlikely(len > client->buffer_bytes - RTE_PKTMBUF_HEADROOM ||
-		     !client_has_switched(client, lane)))
+	if (unlikely(len > LANE_BUFFER_BYTES || !client_has_switched(client, lane)))
 		return NULL;
 	/* The order among packets of one lane is the order in which they are placed; packets that
 	 * were placed in another lane are put now, because `push` knows one lane. */
 	if (client->last_lane && client->last_lane != lane)
 		client_lane_show(client, client->last_lane);
 	if (lane->tx.staged == 0)
-		long_begin(client, lane, oldest);
-	if (unlikely(!lane_has_place(&lane->tx) || client->cache_count == 0))
+		client_lane_make_room(lane, LANE_STAGED_MAX);
+	if (unlikely(!lane_has_place(&lane->tx)))
 		return NULL;
 	client->placing = lane;
-	client->port->place_way = way;
-	return client->arena + (size_t)*client_cache_at(client, 0, oldest) * client->buffer_stride +
-	       RTE_PKTMBUF_HEADROOM;
+	client->port->place_way = lane_way(lane, len);
+	return lane_buffer(&lane->tx, 0);
 }
 
 void client_long_placed(struct share_client *client, uint32_t len)
 {
 	struct client_lane *lane = client->placing;
-	const enum store_way way = client->port->place_way;
-	const struct share_packet packet = {
-		.buffer = *client_cache_at(client, 0, way == STORE_ROUND),
-		.offset = RTE_PKTMBUF_HEADROOM,
-		.len = (uint16_t)len,
-	};
 
-	client->cache_first += way == STORE_ROUND;
-	client->cache_count--;
-	lane_place_buffer(&lane->tx, &packet);
-	meter_put(&lane->meter, len, way == STORE_PAST);
+	lane_placed(&lane->tx, len, 0);
+	client->expects_long = len >= METER_LONG;
+	if (client->expects_long)
+		meter_put(&lane->meter, len, client->port->place_way == STORE_PAST);
 	lane->touched = true;
 	lane->full_since_tsc = 0;
 	client->last_lane = lane;
-	client->expects_long = true;
 	client->placing = NULL;
 }
 
@@ -80,19 +67,13 @@ void client_long_placed(struct share_client *client, uint32_t len)
  * itself. */
 void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len)
 {
-	const enum store_way way = store_way(&client->last_lane->meter.choice);
+	const struct client_lane *lane = client->last_lane;
 
-	if (ahead >= client->cache_count)
-		return;
-	if (way == STORE_PAST)
+	if (lane_way(lane, METER_LONG) == STORE_PAST)
 		len = RTE_MIN(len, (uint32_t)HEAD_BYTES);
 	else if (client->spares_icrc)
 		len = RTE_MIN(len, (uint32_t)(HEAD_BYTES + COPY_PIECE_BYTES));
-	prefetch_write_bytes(client->arena +
-				     (size_t)*client_cache_at(client, ahead, way == STORE_ROUND) *
-					     client->buffer_stride +
-				     RTE_PKTMBUF_HEADROOM,
-			     len);
+	prefetch_write_bytes(lane_buffer(&lane->tx, ahead), RTE_MIN(len, LANE_BUFFER_BYTES));
 }
 
 static uint16_t lane_load_taken(const void *arg)
@@ -106,8 +87,8 @@ static void lane_measure(struct share_client *client, struct client_lane *lane)
 {
 	const struct meter_ring ring = {
 		.own = (uint16_t)(lane->tx.own + lane->tx.staged),
-		.known = (uint16_t)lane->tx.collected,
-		.size = LANE_WORDS,
+		.known = (uint16_t)lane->tx.seen,
+		.size = LANE_SLOTS,
 		.load = lane_load_taken,
 		.arg = &lane->tx,
 	};

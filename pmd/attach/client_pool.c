@@ -4,8 +4,8 @@
  * process; its mbufs are the process's own.
  *
  * It is a rte_mempool without EAL: only the members that are used (the operations, the size of the
- * buffers) are filled in here. It gives the buffer that was freed last, so few are in use (long
- * packets to other processes may use the others: client_long.c). A surplus goes back to the owner.
+ * buffers) are filled in here. It gives the buffer that was freed last, so few are in use. A
+ * surplus goes back to the owner.
  * When buffers run short, the pool takes those that the owner put into the ring of free buffers.
  */
 #include <errno.h>
@@ -31,15 +31,15 @@ static void client_return(struct share_client *client, uint32_t n)
 
 	n = RTE_MIN(n, (uint32_t)CACHE_BATCH);
 	for (uint32_t i = 0; i < n; i++)
-		words[i] = share_pack(
-			&(struct share_packet){.buffer = *client_cache_at(client, i, false)});
+		words[i] = share_pack(&(struct share_packet){
+			.buffer = client->cache[client->cache_count - 1 - i]});
 	put = share_ring_put(&client->rings[SHARE_RING_RETURN], words, n);
 	client->cache_count -= put;
 }
 
 void client_keep(struct share_client *client, uint32_t buffer)
 {
-	client->cache[(client->cache_first + client->cache_count++) & client->cache_mask] = buffer;
+	client->cache[client->cache_count++] = buffer;
 }
 
 static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -72,8 +72,6 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 {
 	struct share_client *client = pool->pool_data;
 
-	if (unlikely(client->cache_count < n))
-		client_lanes_collect(client);
 	while (client->cache_count < n && client_refill_cache(client) > 0)
 		;
 	if (unlikely(client->cache_count < n)) {
@@ -81,10 +79,8 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 		client_wake_owner(client);
 		return -ENOBUFS;
 	}
-	for (unsigned int i = 0; i < n; i++) {
-		objects[i] = client_mbuf(client, *client_cache_at(client, 0, false));
-		client->cache_count--;
-	}
+	for (unsigned int i = 0; i < n; i++)
+		objects[i] = client_mbuf(client, client->cache[--client->cache_count]);
 	return 0;
 }
 
@@ -204,8 +200,7 @@ int client_make_pool(struct share_client *client)
 	if (rc != 0)
 		return rc;
 	client_forget_buffers(client, client->quota);
-	client->cache_mask = rte_align32pow2(client->buffers) - 1;
-	client->cache = malloc((client->cache_mask + (size_t)1) * sizeof(client->cache[0]));
+	client->cache = malloc(client->buffers * sizeof(client->cache[0]));
 	client->pool =
 		client_new_pool(&shared_pool_kind, client, client->buffers, client->buffer_bytes);
 	if (client->cache && client->pool)

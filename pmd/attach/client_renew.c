@@ -47,8 +47,8 @@ static int renew_memory(struct share_client *client, const struct share_welcome 
 			close(fds[i]);
 		return -EINVAL;
 	}
-	/* The socket and the lanes hold buffers of the last arena. They go to the ring in its page.
-	 */
+	/* The socket holds buffers of the last arena. They go to the ring in its page. The lanes
+	 * are the last owner's. */
 	client_empty_psock(client);
 	client_lanes_drop(client);
 	rc = renew_map(client->arena, client->arena_bytes, fds[SHARE_FD_ARENA]);

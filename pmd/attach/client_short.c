@@ -21,10 +21,9 @@ uint8_t *client_short_offer(void *arg)
 	client->placing = NULL;
 	if (!lane || lane->state != LANE_OPEN || !client->spares_icrc)
 		return NULL;
-	/* Do not collect each time: the other process writes the cache line of the index that
-	 * tells of released buffers. */
-	if (unlikely(lane->tx.staged == 0 && lane_used(&lane->tx) >= LANE_WORDS / 2))
-		client_lane_collect(client, lane);
+	/* Do not look each time: the other process writes the cache line of the index. */
+	if (unlikely(lane->tx.staged == 0 && lane_used(&lane->tx) >= LANE_SLOTS / 2))
+		lane_look(&lane->tx);
 	if (likely(tuning.prefetch))
 		lane_fetch(&lane->tx, 0);
 	return lane_place(&lane->tx);
@@ -46,7 +45,7 @@ void client_placed(void *arg, uint32_t len)
 		client_long_placed(client, len);
 		return;
 	}
-	lane_placed(&lane->tx, len);
+	lane_placed(&lane->tx, len, SHARE_FLAG_SHORT);
 	lane->touched = true;
 	lane->full_since_tsc = 0;
 	client->expects_long = false;

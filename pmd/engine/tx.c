@@ -420,6 +420,14 @@ static bool tx_may_place(const struct tx *tx, const struct packet_out *out, bool
 	return !is_local && ops->aim(tx->port->ops_arg, tx_qpn(out));
 }
 
+/* Return true if a packet should be built in the port's own buffers, if it may. Without a CRC that
+ * waits for their cache lines, all packets should that are too long for an offer. */
+static bool tx_wants_place(const struct tx *tx, const struct packet_out *out)
+{
+	return out->payload_len >= PLACE_MIN ||
+	       (out->unsealed && !tx->was_short && tx->port->ops->offer);
+}
+
 static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
 {
 	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
@@ -489,7 +497,7 @@ static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out
 		tx_leave_offer(tx, out);
 	tx->offer_qpn = 0;
 	tx->was_short = tx_is_short(tx, out);
-	if (out->payload_len >= PLACE_MIN && !to_group && tx_may_place(tx, out, is_local, qpn)) {
+	if (tx_wants_place(tx, out) && !to_group && tx_may_place(tx, out, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
 			return len < 0 ? len : 0;

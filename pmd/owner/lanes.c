@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The owner's part in lanes between processes (share/lane.h). The owner makes a lane when packets
- * go from one process to another through the owner. It reads the lane once more when one of the
- * processes has ended.
- */
+/* The owner's part in lanes between processes (share/lane.h). The owner makes a lane when packets
+ * go from one process to another through the owner. */
 #include "lanes.h"
 
 #include <errno.h>
@@ -27,21 +24,13 @@ struct server_lane {
 	LIST_ENTRY(server_lane) link;
 	uint32_t number;
 	uint16_t slots[2]; /* by side */
-	bool ended[2];	   /* the process has ended; its slot may be another process's */
 	struct lane_memory *memory;
-	/* Buffers that the ended process had lent, and that the other has not given back. */
-	uint32_t aside_count;
-	uint32_t aside[LANE_WORDS];
 };
 
-static const struct lane_ring *lane_ring(const struct server_lane *lane, unsigned int side)
-{
-	return &lane->memory->rings[side];
-}
-
-static void lane_free(struct server_lane *lane)
+static void lane_free(struct server *server, struct server_lane *lane)
 {
 	LIST_REMOVE(lane, link);
+	server->lanes.count--;
 	munmap(lane->memory, sizeof(*lane->memory));
 	free(lane);
 }
@@ -108,36 +97,35 @@ static void lane_withdraw(struct server *server, const struct server_lane *lane)
 	for (unsigned int side = 0; side < 2; side++) {
 		const struct slot *slot = &server->slots.all[lane->slots[side]];
 
-		if (!lane->ended[side])
-			__atomic_store_n(&slot->page->lanes[lane->slots[!side]], 0,
-					 __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->page->lanes[lane->slots[!side]], 0, __ATOMIC_RELEASE);
 	}
 }
 
-static struct server_lane *lane_find(const struct server *server, uint16_t a, uint16_t b)
+static bool lane_is_of(const struct server_lane *lane, uint16_t number)
 {
-	struct server_lane *lane;
+	return lane->slots[0] == number || lane->slots[1] == number;
+}
+
+static bool lane_is_known(const struct server *server, uint16_t a, uint16_t b)
+{
+	const struct server_lane *lane;
 
 	LIST_FOREACH (lane, &server->lanes.list, link) {
-		if (lane->ended[0] || lane->ended[1])
-			continue;
-		if ((lane->slots[0] == a && lane->slots[1] == b) ||
-		    (lane->slots[0] == b && lane->slots[1] == a))
-			return lane;
+		if (lane_is_of(lane, a) && lane_is_of(lane, b))
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-static unsigned int lanes_of(const struct server *server, uint16_t number)
+/* Return true if a process may have one more. */
+static bool lane_may(const struct server *server, uint16_t number)
 {
 	const struct server_lane *lane;
 	unsigned int count = 0;
 
-	LIST_FOREACH (lane, &server->lanes.list, link) {
-		count += (lane->slots[0] == number && !lane->ended[0]) ||
-			 (lane->slots[1] == number && !lane->ended[1]);
-	}
-	return count;
+	LIST_FOREACH (lane, &server->lanes.list, link)
+		count += lane_is_of(lane, number);
+	return count < SHARE_LANES_MAX;
 }
 
 static int lane_make(struct server *server, uint16_t a, uint16_t b)
@@ -156,6 +144,7 @@ static int lane_make(struct server *server, uint16_t a, uint16_t b)
 	lane->slots[0] = a;
 	lane->slots[1] = b;
 	LIST_INSERT_HEAD(&server->lanes.list, lane, link);
+	server->lanes.count++;
 	rc = lane_offer(server, lane, 0, fd);
 	if (rc == 0)
 		rc = lane_offer(server, lane, 1, fd);
@@ -164,10 +153,9 @@ static int lane_make(struct server *server, uint16_t a, uint16_t b)
 		server->totals.lanes++;
 		return 0;
 	}
-	/* One process may know of the lane. It has never seen the other one ready, so it has
-	 * lent nothing. */
+	/* One process may know of the lane. It has never seen the other one ready. */
 	lane_withdraw(server, lane);
-	lane_free(lane);
+	lane_free(server, lane);
 	return rc;
 }
 
@@ -185,9 +173,9 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 		return;
 	}
 	if (server->slots.all[from].state != SLOT_LIVE ||
-	    server->slots.all[to].state != SLOT_LIVE || !server->slots.all[from].has_full_share ||
-	    !server->slots.all[to].has_full_share || lane_find(server, from, to) ||
-	    lanes_of(server, from) >= SHARE_LANES_MAX || lanes_of(server, to) >= SHARE_LANES_MAX)
+	    server->slots.all[to].state != SLOT_LIVE || server->slots.all[from].isolated ||
+	    server->slots.all[to].isolated || server->lanes.count >= LANES_MAX ||
+	    lane_is_known(server, from, to) || !lane_may(server, from) || !lane_may(server, to))
 		return;
 	rc = lane_make(server, from, to);
 	if (rc != 0 && rc != -EAGAIN)
@@ -203,83 +191,14 @@ void lanes_forget(struct server *server, uint16_t number)
 
 void lanes_close(struct server *server, uint16_t number)
 {
-	struct server_lane *lane;
-
-	LIST_FOREACH (lane, &server->lanes.list, link) {
-		if ((lane->slots[0] == number && !lane->ended[0]) ||
-		    (lane->slots[1] == number && !lane->ended[1]))
-			lane_withdraw(server, lane);
-	}
-}
-
-static void lane_retrieve(struct server *server, struct server_lane *lane)
-{
-	for (uint32_t i = 0; i < lane->aside_count; i++) {
-		ownership_take_aside(&server->arena.ownership, lane->aside[i]);
-		rte_pktmbuf_free(server->arena.mbufs[lane->aside[i]]);
-	}
-	lane_free(lane);
-}
-
-/*
- * Set aside the buffers that the ended process at a side had lent: the other process may still read
- * them. Whatever the ring says, only buffers that the ended process really held are set aside.
- */
-static void lane_set_aside(struct server *server, struct server_lane *lane, unsigned int side)
-{
-	const struct lane_ring *ring = lane_ring(lane, side);
-	const uint32_t prod = __atomic_load_n(&ring->prod, __ATOMIC_ACQUIRE);
-	const uint32_t cons = __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE);
-	const uint32_t count = RTE_MIN(prod - cons, (uint32_t)LANE_WORDS);
-	struct share_packet packet;
-
-	for (uint32_t i = 1; i <= count; i++) {
-		const uint64_t word = __atomic_load_n(&ring->slots[(prod - i) % LANE_WORDS].word,
-						      __ATOMIC_RELAXED);
-
-		/* Skip a packet that the process did not put before it was killed, and a short
-		 * one, which has no buffer. */
-		if (!lane_unpack(word, prod - i, &packet) || (packet.flags & SHARE_FLAG_SHORT))
-			continue;
-		if (ownership_set_aside(&server->arena.ownership, packet.buffer, lane->slots[side]))
-			lane->aside[lane->aside_count++] = packet.buffer;
-	}
-}
-
-void lanes_end(struct server *server, uint16_t number)
-{
 	struct server_lane *lane, *next;
 
 	for (lane = LIST_FIRST(&server->lanes.list); lane; lane = next) {
-		const unsigned int side = lane->slots[0] != number;
-
 		next = LIST_NEXT(lane, link);
-		if (lane->slots[side] != number || lane->ended[side])
+		if (!lane_is_of(lane, number))
 			continue;
 		lane_withdraw(server, lane);
-		lane->ended[side] = true;
-		/* Both processes have ended: no process reads the buffers that were set aside. */
-		if (lane->ended[!side]) {
-			lane_retrieve(server, lane);
-			continue;
-		}
-		lane_set_aside(server, lane, side);
-		if (lane->aside_count == 0)
-			lane_free(lane);
-	}
-}
-
-void lanes_look(struct server *server)
-{
-	struct server_lane *lane, *next;
-
-	for (lane = LIST_FIRST(&server->lanes.list); lane; lane = next) {
-		const struct lane_ring *ring = lane_ring(lane, lane->ended[1]);
-
-		next = LIST_NEXT(lane, link);
-		if (lane->aside_count > 0 && __atomic_load_n(&ring->cons, __ATOMIC_ACQUIRE) ==
-						     __atomic_load_n(&ring->prod, __ATOMIC_RELAXED))
-			lane_retrieve(server, lane);
+		lane_free(server, lane);
 	}
 }
 
@@ -290,7 +209,8 @@ uint64_t lanes_packets(const struct server *server)
 
 	LIST_FOREACH (lane, &server->lanes.list, link) {
 		for (unsigned int side = 0; side < 2; side++)
-			packets += __atomic_load_n(&lane_ring(lane, side)->prod, __ATOMIC_RELAXED);
+			packets +=
+				__atomic_load_n(&lane->memory->rings[side].cons, __ATOMIC_RELAXED);
 	}
 	return packets;
 }
@@ -298,5 +218,5 @@ uint64_t lanes_packets(const struct server *server)
 void lanes_destroy(struct server *server)
 {
 	while (!LIST_EMPTY(&server->lanes.list))
-		lane_free(LIST_FIRST(&server->lanes.list));
+		lane_free(server, LIST_FIRST(&server->lanes.list));
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes between attached processes: the owner makes them, watches them, and takes back buffers that
- * were lent through them. */
+/* Lanes between attached processes: the owner makes and ends them. */
 #ifndef OWNER_LANES_H
 #define OWNER_LANES_H
 
@@ -12,8 +11,11 @@
 
 struct server;
 
+#define LANES_MAX 128 /* their memory is not charged to the processes that use it */
+
 struct lanes {
 	LIST_HEAD(, server_lane) list;
+	uint32_t count;
 	uint32_t number;  /* the last number that a lane got */
 	bool spares_icrc; /* packets between processes need no ICRC */
 	bool passes_all;  /* no lanes: all packets pass through the owner */
@@ -30,12 +32,6 @@ void lanes_forget(struct server *server, uint16_t number);
 
 /** Close the lanes of a process that the owner stops serving. */
 void lanes_close(struct server *server, uint16_t number);
-
-/** Close the lanes of a process that has ended. Call before ownership_reclaim. */
-void lanes_end(struct server *server, uint16_t number);
-
-/** Take back buffers that ended processes had lent, once their receivers have released them. */
-void lanes_look(struct server *server);
 
 /** Return the number of packets that went through all open lanes. It comes from indices that
  * processes write, and is not checked. */

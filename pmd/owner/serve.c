@@ -273,7 +273,6 @@ static void serve_look_around(struct server *server)
 	server->uplink.link_due_ns = server->now_ns + LINK_PERIOD_NS;
 	uplink_check(server);
 	status_answer_report(server);
-	lanes_look(server);
 	psocks_check(server);
 	xrc_send_waiting(server);
 	changed = link_refresh(&server->uplink.link);

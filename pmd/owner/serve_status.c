@@ -28,7 +28,6 @@ static void get_totals(const struct server *server, struct serve_totals *totals)
 	totals->blocks_used = server->slots.blocks.used;
 	totals->packet_sockets = server->psocks.count;
 	totals->cm_ports = server->gsi.arbiter->spaces.count;
-	totals->buffers_held = server->arena.ownership.aside;
 	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
 		totals->buffers_held += server->arena.ownership.held[i];

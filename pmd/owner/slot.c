@@ -181,13 +181,6 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	slot->ended |= slot->isolated != NULL;
 }
 
-/* Take back the buffers of a process, and those that others held for it. */
-static void slot_take_back(struct server *server, uint16_t number)
-{
-	lanes_end(server, number);
-	slot_release(server, number);
-}
-
 static void slot_free(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -196,7 +189,7 @@ static void slot_free(struct server *server, uint16_t number)
 		log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid,
 			 number, server->arena.ownership.held[number]);
 	server->totals.ended += !slot->is_further;
-	slot_take_back(server, number);
+	slot_release(server, number);
 }
 
 void slot_advance(struct server *server, uint16_t number)
@@ -254,5 +247,5 @@ void slot_abandon(struct server *server, uint16_t number)
 		return;
 	slot_close(server, number);
 	if (server->slots.all[number].state != SLOT_FREE)
-		slot_take_back(server, number);
+		slot_release(server, number);
 }

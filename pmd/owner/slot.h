@@ -96,7 +96,7 @@ struct slot {
 	int doorbell_fd; /* eventfd of this process alone, which wakes us; it cannot disturb others'
 		    eventfds */
 	struct share_ring rings[SHARE_RINGS];
-	bool has_full_share; /* it may hold as many buffers as any process, and have lanes */
+	bool has_full_share; /* it may hold as many buffers as any process */
 	bool has_psock;	     /* it has a packet socket (psocks.h) */
 	bool touched;	     /* packets were put into its rings: it may have to be woken */
 	bool addresses_due;  /* the port's addresses have not been sent to it yet */

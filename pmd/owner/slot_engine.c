@@ -45,8 +45,7 @@ void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count,
 	struct slot *slot = &server->slots.all[number];
 	const uint32_t most = RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u);
 
-	/* A slot without a full share has no lanes: all packets of its engine would pass the
-	 * owner. */
+	/* An engine without a full share would have few buffers, and no packet socket. */
 	if (count <= 1 || count > SHARE_ENGINES_MAX || !slot->has_full_share ||
 	    engine_count_further(server) + needs.further + count - 1 > most ||
 	    server->slots.full_shares + needs.shares + count - 1 > SERVER_FULL_SHARES)

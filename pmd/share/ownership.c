@@ -17,7 +17,6 @@ int ownership_init(struct ownership *ownership, uint32_t buffers, uint32_t buffe
 	ownership->buffers = buffers;
 	ownership->buffer_bytes = buffer_bytes;
 	ownership->slots = slots;
-	ownership->aside = 0;
 	if (!ownership->holders || !ownership->held || !ownership->quotas) {
 		ownership_fini(ownership);
 		return -ENOMEM;
@@ -61,21 +60,6 @@ bool ownership_may_send(const struct ownership *ownership, const struct share_pa
 	return packet->buffer < ownership->buffers && ownership->holders[packet->buffer] == slot &&
 	       packet->len >= RTE_ETHER_HDR_LEN && packet->len <= ownership->buffer_bytes &&
 	       packet->offset <= ownership->buffer_bytes - packet->len;
-}
-
-bool ownership_set_aside(struct ownership *ownership, uint32_t buffer, uint16_t slot)
-{
-	if (!ownership_take(ownership, buffer, slot))
-		return false;
-	ownership->holders[buffer] = OWNERSHIP_ASIDE;
-	ownership->aside++;
-	return true;
-}
-
-void ownership_take_aside(struct ownership *ownership, uint32_t buffer)
-{
-	ownership->holders[buffer] = OWNERSHIP_OWNER;
-	ownership->aside--;
 }
 
 void ownership_reclaim(struct ownership *ownership, uint16_t slot,

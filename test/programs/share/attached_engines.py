@@ -169,7 +169,7 @@ class AttachedEnginesTest(ShareTest):
             further = sum(slot["engine"] > 0 for slot in self._owner.status()["slots"])
             if not 0 < further <= FURTHER:
                 raise CheckFailed(f"{further} slots are for further engines", [str(self._owner.status())])
-            # These come last, so they have one engine each, and no lanes.
+            # These come last, so they have one engine each.
             run_crowd(self._hosts("here", "here"), os.path.join(self._work_dir, "crowd.sock"), [judge_one_engine, judge_one_engine])
             self._run(PingPong([], 300, 16384), "here", "here")
             self._run(PerfTest("ib_send_bw", ["-q", "4", "-s", "65536"], 300), "here", "here")

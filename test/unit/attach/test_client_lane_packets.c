@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_lane.c: packets through a lane, and whose their buffers are. */
+/* Tests of pmd/attach/client_lane.c: packets through a lane. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -45,6 +46,16 @@ static void map_ring(struct share_ring *ring, enum share_ring_kind kind)
 			share_ring_words(kind));
 }
 
+static int keep_all(struct rte_mempool *pool, void *const *objects, unsigned int n)
+{
+	(void)pool;
+	for (unsigned int i = 0; i < n; i++)
+		client_keep(&client, (uint32_t)((const struct rte_mbuf *)objects[i] - mbufs));
+	return 0;
+}
+
+static const struct client_pool_kind pool_kind = {.enqueue = keep_all};
+
 static int set_up(TEST_STATE)
 {
 	client_rig_make(&client, &port);
@@ -56,9 +67,10 @@ static int set_up(TEST_STATE)
 	client.buffers = BUFFERS;
 	client.buffer_bytes = client.buffer_stride = BUFFER_BYTES;
 	client.cache = cache;
-	client.cache_mask = BUFFERS - 1;
+	client.cache_max = BUFFERS;
 	client.transmit_timeout_tsc = NEVER;
 	assert_int_equal(client_register_ops(), 0);
+	client.pool = client_new_pool(&pool_kind, &client, BUFFERS, BUFFER_BYTES);
 	memory = offer(0);
 	lane_init(&peer_tx, &peer_rx, memory, 1);
 	return 0;
@@ -72,6 +84,7 @@ static int tear_down(TEST_STATE)
 		assert_null(client.lanes[i]);
 	munmap(memory, sizeof(*memory));
 	munmap(client.page, client.page_bytes);
+	free(client.pool);
 	close(wake_fd);
 	return 0;
 }
@@ -107,7 +120,7 @@ static void peer_takes(uint32_t n)
 	lane_give_back(&peer_rx);
 }
 
-TEST(put__a_short_packet_is_copied_and_a_long_one_lent)
+TEST(put__copies_packets_and_keeps_their_buffers)
 {
 	struct share_packet packets[2];
 	uint32_t index;
@@ -115,21 +128,15 @@ TEST(put__a_short_packet_is_copied_and_a_long_one_lent)
 	assert_int_equal(put(7, SHORT, 1), 1);
 	assert_int_equal(client.cache_count, 1);
 	assert_int_equal(put(8, LONG, 1), 1);
-	assert_int_equal(client.cache_count, 1);
+	assert_int_equal(client.cache_count, 2);
+	assert_int_equal(cache[1], 8);
 	assert_int_equal(lane_take(&peer_rx, packets, 2, &index), 2);
 	assert_true(packets[0].flags & SHARE_FLAG_SHORT);
 	assert_int_equal(packets[0].len, SHORT);
-	assert_int_equal(lane_frame(&peer_rx, index)[SHORT - 1], 7);
+	assert_int_equal(lane_frame(&peer_rx, index, &packets[0])[SHORT - 1], 7);
 	assert_false(packets[1].flags & SHARE_FLAG_SHORT);
-	assert_int_equal(packets[1].buffer, 8);
-	assert_int_equal(packets[1].offset, HEADROOM);
 	assert_int_equal(packets[1].len, LONG);
-	lane_done(&peer_rx, index);
-	lane_done(&peer_rx, index + 1);
-	lane_give_back(&peer_rx);
-	client_lanes_collect(&client);
-	assert_int_equal(client.cache_count, 2);
-	assert_int_equal(cache[1], 8);
+	assert_int_equal(lane_frame(&peer_rx, index + 1, &packets[1])[LONG - 1], 8);
 }
 
 /* No packet overtakes those that were sent through the owner before. */
@@ -143,30 +150,26 @@ TEST(put__waits_until_the_owner_has_taken_all)
 	assert_int_equal(put(0, SHORT, 1), 1);
 }
 
-/* A process that takes nothing: packets wait, and then they are dropped. Their buffers are not. */
+/* A process that takes nothing: packets wait, and then they are dropped. */
 TEST(put__into_a_full_lane)
 {
-	for (uint32_t sent = 0; sent < LANE_WORDS; sent += 64)
+	for (uint32_t sent = 0; sent < LANE_SLOTS; sent += 64)
 		assert_int_equal(put(sent, LONG, 64), 64);
-	assert_int_equal(put(LANE_WORDS, LONG, 2), 0);
-	assert_int_equal(client.cache_count, 0);
+	assert_int_equal(client.cache_count, LANE_SLOTS);
+	assert_int_equal(put(LANE_SLOTS, LONG, 2), 0);
+	assert_int_equal(client.cache_count, LANE_SLOTS);
 	client.transmit_timeout_tsc = 0;
-	assert_int_equal(put(LANE_WORDS, LONG, 2), 2);
+	assert_int_equal(put(LANE_SLOTS, LONG, 2), 2);
 	assert_int_equal(client_lane_of(&client, QPN)->dropped, 2);
-	assert_int_equal(client.cache_count, 2);
-	assert_int_equal(cache[0], LANE_WORDS);
-	assert_int_equal(cache[1], LANE_WORDS + 1);
+	assert_int_equal(client.cache_count, LANE_SLOTS + 2);
 	/* There is room for one: the other one is dropped. */
 	peer_takes(1);
-	assert_int_equal(put(LANE_WORDS + 2, LONG, 2), 2);
+	assert_int_equal(put(LANE_SLOTS + 2, LONG, 2), 2);
 	assert_int_equal(client_lane_of(&client, QPN)->dropped, 3);
-	assert_int_equal(client.cache_count, 4);
-	assert_int_equal(cache[2], 0);
-	assert_int_equal(cache[3], LANE_WORDS + 3);
-	/* The other process ends: all lent buffers come back. */
+	assert_int_equal(client.cache_count, LANE_SLOTS + 4);
+	/* The other process ends. */
 	client.page->lanes[0] = 0;
 	client_lanes_look(&client);
-	assert_int_equal(client.cache_count, LANE_WORDS + 4);
 	assert_null(client_lane_of(&client, QPN));
 }
 
@@ -186,18 +189,12 @@ TEST(put__wakes_a_process_that_sleeps)
 	assert_int_equal(memory->sides[1].sleeps, 0);
 }
 
-/* The other process sends packets in buffers that begin with its number. */
-static void peer_puts(const struct share_packet *packets, uint32_t n)
+/* The other process sends a packet that begins with this byte, and says that it has this length. */
+static void peer_puts(uint8_t byte, uint16_t len, uint8_t flags)
 {
-	const uint8_t *frames[16];
-
-	for (uint32_t i = 0; i < n; i++) {
-		frames[i] =
-			arena + (packets[i].buffer % BUFFERS) * BUFFER_BYTES + packets[i].offset;
-		arena[(packets[i].buffer % BUFFERS) * BUFFER_BYTES + packets[i].offset] =
-			(uint8_t)packets[i].buffer;
-	}
-	assert_int_equal(lane_put(&peer_tx, packets, frames, n), n);
+	*(flags & SHARE_FLAG_SHORT ? lane_place(&peer_tx) : lane_buffer(&peer_tx, 0)) = byte;
+	lane_placed(&peer_tx, len, flags);
+	lane_show(&peer_tx);
 }
 
 static void assert_given_back(uint32_t n)
@@ -210,40 +207,34 @@ static void assert_given_back(uint32_t n)
 
 /* Words that describe no packet inside a buffer are refused, and the packets beside them are not.
  */
-TEST(take__refuses_what_is_outside_of_its_buffer)
+TEST(take__refuses_what_is_outside_of_its_place)
 {
-	const struct share_packet packets[] = {
-		{.buffer = 5, .len = SHORT},
-		{.buffer = BUFFERS, .len = LONG},
-		{.buffer = 6, .offset = BUFFER_BYTES - LONG + 1, .len = LONG},
-		{.buffer = 6, .len = BUFFER_BYTES + 1},
-		{.buffer = 6, .flags = SHARE_FLAG_SHORT, .len = LANE_SHORT_BYTES + 1},
-		{.buffer = 7, .offset = BUFFER_BYTES - LONG, .len = LONG},
-	};
 	struct rte_mbuf *got[8];
 
-	peer_puts(packets, RTE_DIM(packets));
+	peer_puts(5, SHORT, SHARE_FLAG_SHORT);
+	peer_puts(6, LANE_SHORT_BYTES + 1, SHARE_FLAG_SHORT);
+	peer_puts(7, LANE_BUFFER_BYTES + 1, 0);
+	peer_puts(8, LANE_BUFFER_BYTES, 0);
 	assert_int_equal(client_lanes_take(&client, got, RTE_DIM(got)), 2);
 	assert_int_equal(got[0]->data_len, SHORT);
 	assert_int_equal(got[0]->pkt_len, SHORT);
 	assert_int_equal(*rte_pktmbuf_mtod(got[0], uint8_t *), 5);
-	assert_int_equal(got[1]->data_len, LONG);
-	assert_ptr_equal(rte_pktmbuf_mtod(got[1], uint8_t *), arena + 8 * BUFFER_BYTES - LONG);
+	assert_int_equal(got[1]->data_len, LANE_BUFFER_BYTES);
+	assert_int_equal(*rte_pktmbuf_mtod(got[1], uint8_t *), 8);
 	assert_int_equal(got[1]->port, PORT_PASSED_ON);
 	assert_given_back(0);
 	rte_pktmbuf_free(got[0]);
-	assert_given_back(5);
+	assert_given_back(3);
 	rte_pktmbuf_free(got[1]);
-	assert_given_back(6);
+	assert_given_back(4);
 	assert_int_equal(client.cache_count, 0);
 }
 
 TEST(take__only_what_was_refused_is_given_back_at_once)
 {
-	const struct share_packet packet = {.buffer = BUFFERS, .len = LONG};
 	struct rte_mbuf *got[1];
 
-	peer_puts(&packet, 1);
+	peer_puts(5, LANE_BUFFER_BYTES + 1, 0);
 	assert_int_equal(client_lanes_take(&client, got, 1), 0);
 	assert_given_back(1);
 }
@@ -251,14 +242,13 @@ TEST(take__only_what_was_refused_is_given_back_at_once)
 /* Packets that the other process sent through the owner before are received first. */
 TEST(take__waits_for_the_packets_of_the_owner)
 {
-	const struct share_packet packet = {.buffer = 5, .len = LONG};
 	struct rte_mbuf *got[1];
 	uint64_t word = 1;
 
 	client.spares_icrc = true;
 	assert_int_equal(share_ring_put(&owner_rx, &word, 1), 1);
 	assert_int_equal(client_lanes_take(&client, got, 1), 0);
-	peer_puts(&packet, 1);
+	peer_puts(5, LONG, 0);
 	assert_int_equal(client_lanes_take(&client, got, 1), 0);
 	assert_int_equal(share_ring_take(&client.rings[SHARE_RING_RX], &word, 1), 1);
 	assert_int_equal(client_lanes_take(&client, got, 1), 1);
@@ -266,21 +256,20 @@ TEST(take__waits_for_the_packets_of_the_owner)
 	rte_pktmbuf_free(got[0]);
 	/* From then on the owner's packets are no older. */
 	assert_int_equal(share_ring_put(&owner_rx, &word, 1), 1);
-	peer_puts(&packet, 1);
+	peer_puts(5, LONG, 0);
 	assert_int_equal(client_lanes_take(&client, got, 1), 1);
 	rte_pktmbuf_free(got[0]);
 }
 
 TEST(wait__before_sleeping)
 {
-	const struct share_packet packet = {.buffer = 5, .len = LONG};
 	struct rte_mbuf *got[1];
 
 	memory->sides[0].sleeps = 0;
 	client_lanes_say_asleep(&client);
 	assert_int_equal(memory->sides[0].sleeps, 1);
 	assert_false(client_lanes_wait(&client));
-	peer_puts(&packet, 1);
+	peer_puts(5, LONG, 0);
 	assert_true(client_lanes_wait(&client));
 	assert_int_equal(client_lanes_take(&client, got, 1), 1);
 	rte_pktmbuf_free(got[0]);

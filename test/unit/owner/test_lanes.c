@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of the owner's part in lanes: who is offered one, and what comes back when, whatever stands
- * in its memory. */
+/* Tests of the owner's part in lanes: who is offered one, and when it ends. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "isolated.h"
 #include "lanes.h"
 #include "server.h"
 #include "share/lane.h"
@@ -17,14 +17,12 @@
 #include "test.h"
 
 #define PROCESSES 3
-#define BUFFERS	  64
 #define PACKETS	  64 /* after as many there surely is a lane */
 
 /* An owner without a port, and what its processes have of lanes. */
 struct rig {
 	struct server server;
 	struct share_page pages[PROCESSES];
-	struct rte_mbuf mbufs[BUFFERS];
 	int sockets[PROCESSES];
 };
 
@@ -37,21 +35,11 @@ static int setup(void **state)
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
 	LIST_INIT(&server->lanes.list);
-	assert_int_equal(ownership_init(&server->arena.ownership, BUFFERS, 256, SERVE_SLOTS_MAX,
-					SHARE_HELD_MAX),
-			 0);
-	server->arena.mbufs = test_calloc(BUFFERS, sizeof(server->arena.mbufs[0]));
-	for (int i = 0; i < BUFFERS; i++) {
-		/* Hold one more reference, so that a returned buffer stays visible here. */
-		server->arena.mbufs[i] = &rig->mbufs[i];
-		rte_mbuf_refcnt_set(server->arena.mbufs[i], 2);
-	}
 	for (int i = 0; i < PROCESSES; i++) {
 		struct slot *slot = &server->slots.all[i];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		slot->state = SLOT_LIVE;
-		slot->has_full_share = true;
 		slot->socket = pair[0];
 		rig->sockets[i] = pair[1];
 		slot->lanes_fd = pair[0];
@@ -71,8 +59,6 @@ static int teardown(void **state)
 		close(rig->sockets[i]);
 		close(rig->server.slots.all[i].socket);
 	}
-	ownership_fini(&rig->server.arena.ownership);
-	test_free(rig->server.arena.mbufs);
 	free(rig);
 	return 0;
 }
@@ -115,43 +101,19 @@ static void talk(struct rig *rig, uint16_t a, uint16_t b, struct lane_tx *tx, st
 	lane_init(&other_tx, rx, memory, message.offer.side);
 }
 
-static void put(struct rig *rig, struct lane_tx *tx, uint16_t holder, uint32_t first, uint32_t n)
+static bool passes(struct lane_tx *tx, struct lane_rx *rx)
 {
-	for (uint32_t i = first; i < first + n; i++) {
-		const struct share_packet packet = {.buffer = i, .len = LANE_SHORT_BYTES + 1};
-		const uint8_t *frame = NULL;
+	const uint8_t frame[60] = {7};
+	struct share_packet packet;
+	uint32_t index;
 
-		if (i < BUFFERS)
-			ownership_give(&rig->server.arena.ownership, i, holder);
-		assert_int_equal(lane_put(tx, &packet, &frame, 1), 1);
-	}
-}
-
-static void count_buffer(uint32_t buffer, void *arg)
-{
-	(void)buffer;
-	++*(uint32_t *)arg;
-}
-
-/* The process ends; returns how many buffers come back at once. */
-static uint32_t end(struct rig *rig, uint16_t number)
-{
-	uint32_t count = 0;
-
-	lanes_close(&rig->server, number);
-	lanes_end(&rig->server, number);
-	ownership_reclaim(&rig->server.arena.ownership, number, count_buffer, &count);
-	rig->server.slots.all[number].state = SLOT_FREE;
-	return count;
-}
-
-static uint32_t come_back(const struct rig *rig)
-{
-	uint32_t count = 0;
-
-	for (int i = 0; i < BUFFERS; i++)
-		count += rte_mbuf_refcnt_read(&rig->mbufs[i]) == 1;
-	return count;
+	assert_true(lane_copy(tx, frame, sizeof(frame)));
+	lane_show(tx);
+	if (lane_take(rx, &packet, 1, &index) != 1)
+		return false;
+	lane_done(rx, index);
+	lane_give_back(rx);
+	return true;
 }
 
 TEST(lanes_note__offers_one_to_both)
@@ -170,8 +132,10 @@ TEST(lanes_note__offers_one_to_both)
 	assert_false(take_offer(rig, 0, &message, &memory));
 	assert_false(take_offer(rig, 1, &message, &memory));
 	assert_int_equal(rig->server.totals.lanes, 1);
-	put(rig, &tx, 0, 0, 3);
-	assert_true(lane_waits(&rx));
+	assert_int_equal(lanes_packets(&rig->server), 0);
+	for (int i = 0; i < 3; i++)
+		assert_true(passes(&tx, &rx));
+	assert_int_equal(lanes_packets(&rig->server), 3);
 }
 
 TEST(lanes_note__none_where_all_passes_the_owner)
@@ -258,136 +222,90 @@ TEST(lanes_note__withdraws_what_one_cannot_be_told)
 	assert_int_equal(rig->server.totals.lanes, 0);
 }
 
-TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
+TEST(lanes_note__none_with_an_isolated_process)
 {
 	struct rig *rig = *state;
-	struct share_packet packets[4];
-	struct lane_tx tx;
-	struct lane_rx rx;
-	uint32_t first;
+	struct slot *slot = &rig->server.slots.all[1];
 
-	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 0, 4);
-	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
-	lane_done(&rx, first);
-	lane_give_back(&rx);
-	/* There are four buffers: the receiver has returned one and reads another one, and two
-	 * wait. */
-	assert_int_equal(end(rig, 0), 1);
-	assert_int_equal(rig->pages[1].lanes[0], 0);
-	assert_int_equal(rig->server.arena.ownership.aside, 3);
-	lanes_look(&rig->server);
-	assert_int_equal(come_back(rig), 0);
-	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
-	for (uint32_t i = 1; i < 4; i++)
-		lane_done(&rx, i);
-	lane_give_back(&rx);
-	lanes_look(&rig->server);
-	assert_int_equal(come_back(rig), 3);
-	assert_int_equal(rig->server.arena.ownership.aside, 0);
+	assert_int_equal(isolated_create(slot), 0);
+	for (int i = 0; i < PACKETS; i++) {
+		lanes_note(&rig->server, 0, 1);
+		lanes_note(&rig->server, 1, 0);
+	}
+	assert_int_equal(rig->server.totals.lanes, 0);
+	isolated_destroy(&rig->server, slot);
 }
 
-/* A packet beside its ring word uses no buffer; one that was announced and not put is not there. */
-TEST(lanes_end__leaves_out_what_is_in_no_buffer)
+/* A process has few lanes, and another one when one of them has ended. */
+TEST(lanes_note__has_a_limit)
 {
-	const struct share_packet packet = {.buffer = 1, .len = 1};
-	const uint8_t *frame = &(const uint8_t){5};
 	struct rig *rig = *state;
-	struct share_packet packets[4];
-	struct lane_tx tx;
-	struct lane_rx rx;
-	uint32_t first;
+	struct server *server = &rig->server;
+	struct share_message message;
+	struct lane_memory *memory;
 
-	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 0, 1);
-	ownership_give(&rig->server.arena.ownership, 1, 0);
-	assert_int_equal(lane_put(&tx, &packet, &frame, 1), 1);
-	tx.ring->prod = 4;
-	assert_int_equal(end(rig, 0), 1);
-	assert_int_equal(rig->server.arena.ownership.aside, 1);
-	lane_end(&rx);
-	assert_int_equal(lane_take(&rx, packets, 4, &first), 2);
-	for (uint32_t i = 0; i < 2; i++)
-		lane_done(&rx, i);
-	lane_give_back(&rx);
-	lanes_look(&rig->server);
-	assert_int_equal(come_back(rig), 1);
+	for (int i = 0; i < PACKETS * SHARE_LANES_MAX; i++)
+		lanes_note(server, 0, (uint16_t)(PROCESSES + i % SHARE_LANES_MAX));
+	assert_int_equal(server->totals.lanes, 0);
+	for (uint16_t i = 0; i < SHARE_LANES_MAX; i++) {
+		server->slots.all[PROCESSES + i] = server->slots.all[2];
+		for (int k = 0; k < PACKETS; k++)
+			lanes_note(server, 0, (uint16_t)(PROCESSES + i));
+	}
+	assert_int_equal(server->totals.lanes, SHARE_LANES_MAX);
+	for (int i = 0; i < PACKETS; i++)
+		lanes_note(server, 0, 1);
+	assert_int_equal(server->totals.lanes, SHARE_LANES_MAX);
+	assert_false(take_offer(rig, 1, &message, &memory));
+	lanes_close(server, PROCESSES);
+	/* An owner has a limit, too. */
+	server->lanes.count += LANES_MAX;
+	for (int i = 0; i < PACKETS; i++)
+		lanes_note(server, 0, 1);
+	assert_int_equal(server->totals.lanes, SHARE_LANES_MAX);
+	server->lanes.count -= LANES_MAX;
+	for (int i = 0; i < PACKETS; i++)
+		lanes_note(server, 0, 1);
+	assert_int_equal(server->totals.lanes, SHARE_LANES_MAX + 1);
+	assert_true(take_offer(rig, 1, &message, &memory));
 }
 
-TEST(lanes_end__of_the_other_takes_back_all)
+/* Each of the two sees in its page that the lane has ended, and then a new one. */
+TEST(lanes_close__ends_the_lanes_of_a_process)
 {
 	struct rig *rig = *state;
 	struct lane_tx tx;
 	struct lane_rx rx;
 
-	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 0, 4);
-	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(end(rig, 1), 0);
-	assert_int_equal(come_back(rig), 4);
-	assert_int_equal(rig->server.arena.ownership.aside, 0);
-	/* Buffers lent to a reader belong to their sender until they are returned. */
-	assert_true(LIST_EMPTY(&rig->server.lanes.list));
+	for (uint16_t leaver = 0; leaver < 2; leaver++) {
+		uint32_t before;
+
+		talk(rig, 0, 1, &tx, &rx);
+		before = rig->pages[0].lanes[1];
+		lanes_close(&rig->server, 2);
+		assert_int_equal(rig->pages[0].lanes[1], before);
+		lanes_close(&rig->server, leaver);
+		assert_int_equal(rig->pages[0].lanes[1], 0);
+		assert_int_equal(rig->pages[1].lanes[0], 0);
+		assert_true(LIST_EMPTY(&rig->server.lanes.list));
+		/* What was put is still there for the other one. */
+		assert_true(passes(&tx, &rx));
+		talk(rig, 0, 1, &tx, &rx);
+		assert_int_not_equal(rig->pages[0].lanes[1], before);
+		lanes_close(&rig->server, leaver);
+	}
 }
 
-TEST(lanes_end__of_the_receiver_leaves_all_to_the_sender)
-{
-	struct rig *rig = *state;
-	struct lane_tx tx;
-	struct lane_rx rx;
-
-	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 0, 4);
-	assert_int_equal(end(rig, 1), 0);
-	assert_int_equal(rig->pages[0].lanes[1], 0);
-	assert_int_equal(rig->server.arena.ownership.held[0], 4);
-	assert_int_equal(rig->server.arena.ownership.aside, 0);
-	assert_int_equal(end(rig, 0), 4);
-}
-
-/* Words and indices are what a hostile process wants them to be. */
-TEST(lanes_end__does_not_believe_the_ring)
+/* The next owner takes over: the two go on until they attach to it. */
+TEST(lanes_close__leaves_lanes_to_processes_that_go_on)
 {
 	struct rig *rig = *state;
 	struct lane_tx tx;
 	struct lane_rx rx;
 
 	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 0, 2);
-	put(rig, &tx, 1, 2, 1);
-	put(rig, &tx, 0, 0xfffff0, 2);
-	put(rig, &tx, 0, 1, 1);
-	for (int i = 0; i < BUFFERS; i++)
-		rig->server.arena.ownership.holders[i] = i < 2 ? 0 : i == 2 ? 1 : OWNERSHIP_OWNER;
-	memset(rig->server.arena.ownership.held, 0,
-	       SERVE_SLOTS_MAX * sizeof(rig->server.arena.ownership.held[0]));
-	rig->server.arena.ownership.held[0] = 2;
-	rig->server.arena.ownership.held[1] = 1;
-	tx.ring->prod = 0x80000006;
-	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.arena.ownership.aside, 2);
-	assert_int_equal(rig->server.arena.ownership.held[1], 1);
-	assert_int_equal(end(rig, 1), 1);
-	assert_int_equal(come_back(rig), 2);
-}
-
-/* The slot is another process's before what its last one lent is given back. */
-TEST(lanes_note__offers_anew_in_a_slot_that_is_given_again)
-{
-	struct rig *rig = *state;
-	struct lane_tx old_tx, tx;
-	struct lane_rx old_rx, rx;
-
-	talk(rig, 0, 1, &old_tx, &old_rx);
-	put(rig, &old_tx, 0, 0, 4);
-	end(rig, 0);
-	rig->server.slots.all[0].state = SLOT_LIVE;
-	talk(rig, 0, 1, &tx, &rx);
-	put(rig, &tx, 0, 10, 2);
-	assert_int_equal(rig->server.arena.ownership.aside, 4);
-	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.arena.ownership.aside, 6);
-	assert_int_equal(end(rig, 1), 0);
-	assert_int_equal(come_back(rig), 6);
-	assert_int_equal(rig->server.arena.ownership.aside, 0);
+	rig->server.resume.hands_over = true;
+	lanes_close(&rig->server, 0);
+	assert_int_not_equal(rig->pages[0].lanes[1], 0);
+	assert_int_not_equal(rig->pages[1].lanes[0], 0);
 }

@@ -19,15 +19,12 @@
 #define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
 #define SHARE_RETURN_WORDS 2048 /* more than a process may hold: always has room */
 #define SHARE_HELD_MAX	   1536 /* buffers that a process may hold, full or empty */
-#define SHARE_HELD_MIN \
-	256 /* the same, where many processes are attached; such a process has no lanes */
-#define SHARE_PEERS_MAX 256 /* processes on a port */
+#define SHARE_HELD_MIN	   256	/* the same, where many processes are attached */
+#define SHARE_PEERS_MAX	   256	/* processes on a port */
 /* Empty buffers that wait for a process: the most that it can send between two polls of the owner.
  */
 #define SHARE_FREE_WORDS 512
-/* Lanes to other processes (share/lane.h). If none of those takes packets, the lanes still hold
- * fewer buffers than the process may have. */
-#define SHARE_LANES_MAX 5
+#define SHARE_LANES_MAX	 8 /* lanes of a process or engine to others (share/lane.h) */
 
 #define SHARE_ENGINES_MAX 16 /* of a process's device */
 

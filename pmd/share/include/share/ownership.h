@@ -14,20 +14,15 @@
 
 /* Held by the owner: in its pool or port, or being forwarded. */
 #define OWNERSHIP_OWNER UINT16_MAX
-/* Held by nobody: a process lent the buffer to another process, which still uses it, and then
- * ended. */
-#define OWNERSHIP_ASIDE (UINT16_MAX - 1)
 
 /* The buffer ownership of a port. Only one thread at a time may use this struct. */
 struct ownership {
-	uint16_t *
-		holders; /* by buffer: the slot that holds it, OWNERSHIP_OWNER or OWNERSHIP_ASIDE */
-	uint32_t *held;	 /* by slot: how many it holds */
-	uint32_t *quotas; /* by slot: how many it may hold, at most SHARE_HELD_MAX */
+	uint16_t *holders; /* by buffer: the slot that holds it, or OWNERSHIP_OWNER */
+	uint32_t *held;	   /* by slot: how many it holds */
+	uint32_t *quotas;  /* by slot: how many it may hold, at most SHARE_HELD_MAX */
 	uint32_t buffers;
 	uint32_t buffer_bytes;
 	uint32_t slots;
-	uint32_t aside; /* how many are OWNERSHIP_ASIDE */
 };
 
 /** Give all buffers to the owner. Each slot's quota is `quota`. 0 or -ENOMEM. */
@@ -47,13 +42,6 @@ bool ownership_take(struct ownership *ownership, uint32_t buffer, uint16_t slot)
 /** Return true if a slot may send a packet: it holds the buffer, and the frame lies inside it. */
 bool ownership_may_send(const struct ownership *ownership, const struct share_packet *packet,
 			uint16_t slot);
-
-/** Mark a buffer of a slot that has ended as OWNERSHIP_ASIDE. Return false if the slot does not
- * hold it. */
-bool ownership_set_aside(struct ownership *ownership, uint32_t buffer, uint16_t slot);
-
-/** Take back a buffer that was set aside. */
-void ownership_take_aside(struct ownership *ownership, uint32_t buffer);
 
 /** Take back all buffers of a slot, and call `each` with their numbers. */
 void ownership_reclaim(struct ownership *ownership, uint16_t slot,
