@@ -457,6 +457,8 @@ static bool client_may_take(struct share_client *client, struct client_lane *lan
 {
 	if (likely(lane->has_received))
 		return true;
+	/* The packet was seen in the lane before the ring is read. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (share_ring_count(&client->rings[SHARE_RING_RX]) > 0)
 		return false;
 	lane->has_received = true;
