@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "execute.h"
 #include "refusal.h"
 #include "transport/placement.h"
@@ -52,6 +53,7 @@ static void pass_begin(struct pass *pass, struct pass_link *link, const struct p
 {
 	pass->state = PASS_SENT;
 	pass->due = true;
+	pass->left = false;
 	pass->link = link;
 	pass->psn = psn;
 	pass->link_psn = link_psn;
@@ -77,6 +79,23 @@ static enum fault pass_check_room(struct responder *responder, const struct pack
 	return FAULT_NONE;
 }
 
+/* Say why another process refuses a request. The PSN is the one of the way there, which the other
+ * process names, too. */
+static void explain_failed(const struct pass *pass)
+{
+	if (pass->left)
+		reason_say(
+			REASON_FAULT,
+			"the process with the shared receive queue %u has ended, or has closed the "
+			"XRC domain",
+			pass->packet.xrc_srqn);
+	else
+		reason_say(REASON_FAULT,
+			   "the process with the shared receive queue %u refused it; if it has "
+			   "--explain, it says why under PSN 0x%06x",
+			   pass->packet.xrc_srqn, pass->link_psn.v);
+}
+
 /* Take the stand-in's answer for the expected request. */
 static enum fault pass_take_outcome(struct responder *responder, const struct packet *packet)
 {
@@ -93,6 +112,8 @@ static enum fault pass_take_outcome(struct responder *responder, const struct pa
 		fault = RESPONDER_REFUSED;
 	else if (pass->state == PASS_FAILED)
 		fault = pass->fault;
+	if (pass->state == PASS_FAILED && unlikely(reason_wanted))
+		explain_failed(pass);
 	pass->state = PASS_NONE;
 	if (fault != FAULT_NONE)
 		return fault;
@@ -142,7 +163,7 @@ enum fault pass_take(struct responder *responder, const struct packet *packet)
 		return RESPONDER_ABSENT;
 	}
 	if (packet->payload_len > responder->mtu)
-		return FAULT_INVALID_REQUEST;
+		return refusal_fault(responder, packet, REFUSAL_MTU);
 	/* 9.5: a READ is executed when its responses are sent, so they come first. */
 	if (!is_read && (pass->state == PASS_SENT || replies_owe_passed(responder->replies))) {
 		pass->due |= comes && pass->state == PASS_SENT;
@@ -150,7 +171,8 @@ enum fault pass_take(struct responder *responder, const struct packet *packet)
 	}
 	rc = pass->find(pass->user, packet->xrc_srqn, &link);
 	if (rc != 0)
-		return rc == -EAGAIN ? RESPONDER_ABSENT : FAULT_INVALID_REQUEST;
+		return rc == -EAGAIN ? RESPONDER_ABSENT
+				     : refusal_fault(responder, packet, REFUSAL_SRQ);
 	fault = pass_check_room(responder, packet);
 	if (fault != FAULT_NONE)
 		return fault;
@@ -188,6 +210,8 @@ enum mr_status pass_read(struct pass *pass, const struct packet *request, struct
 		*addr = pass->bytes;
 		if (pass->state != PASS_FAILED)
 			return pass->state == PASS_EXECUTED ? MR_OK : MR_ABSENT;
+		if (unlikely(reason_wanted))
+			explain_failed(pass);
 		pass->state = PASS_NONE;
 		return MR_NO_ACCESS;
 	}
@@ -196,7 +220,12 @@ enum mr_status pass_read(struct pass *pass, const struct packet *request, struct
 		return MR_ABSENT;
 	rc = pass->find(pass->user, request->xrc_srqn, &link);
 	if (rc != 0)
-		return rc == -EAGAIN ? MR_ABSENT : MR_NO_ACCESS;
+		return rc == -EAGAIN
+			       ? MR_ABSENT
+			       : FAULT_REASON(MR_NO_ACCESS,
+					      "the XRC domain has no shared receive queue %u any "
+					      "more",
+					      request->xrc_srqn);
 	pass->is_read = true;
 	pass_begin(pass, link, request, psn, pass_next_read(link));
 	return MR_ABSENT;
@@ -291,6 +320,7 @@ void pass_forget_link(struct pass *pass, const struct pass_link *link)
 		return;
 	pass->link = NULL;
 	pass->due = false;
+	pass->left = true;
 	pass->state = PASS_FAILED;
 	pass->fault = FAULT_INVALID_REQUEST;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "execute.h"
 #include "responder_rig.h"
 #include "test.h"
@@ -521,6 +522,42 @@ TEST(pass_forget_link__fails_what_is_in_flight_there)
 	assert_int_equal(send(), 0);
 	assert_null(pass.link);
 	assert_int_equal(take(OPCODE_SEND_ONLY, 0), FAULT_INVALID_REQUEST);
+}
+
+/* Return what was said of the newest fault. */
+static const char *why(void)
+{
+	const char *reason = reason_take(REASON_FAULT);
+
+	assert_non_null(reason);
+	return reason;
+}
+
+TEST(pass_take__says_why_it_refuses)
+{
+	struct packet packet = request(OPCODE_SEND_ONLY, 0);
+
+	reason_wanted = true;
+	packet.payload_len = MTU + 1;
+	assert_int_equal(pass_take(&rig.responder, &packet), FAULT_INVALID_REQUEST);
+	assert_non_null(strstr(why(), "path_mtu"));
+	packet = request(OPCODE_SEND_ONLY, 0);
+	packet.xrc_srqn = NOBODYS;
+	assert_int_equal(pass_take(&rig.responder, &packet), FAULT_INVALID_REQUEST);
+	assert_non_null(strstr(why(), "no shared receive queue 49153"));
+	begin(OPCODE_SEND_ONLY, 0);
+	packet = answer_of(OPCODE_ACKNOWLEDGE);
+	packet.syndrome = AETH_NAK | NAK_REMOTE_ACCESS;
+	assert_true(pass_answer(&pass, &packet));
+	assert_int_equal(take(OPCODE_SEND_ONLY, 0), FAULT_ACCESS);
+	assert_string_equal(why(),
+			    "the process with the shared receive queue 32769 refused it; if it "
+			    "has --explain, it says why under PSN 0xfffffe");
+	begin(OPCODE_SEND_ONLY, 0);
+	pass_forget_link(&pass, &link);
+	assert_int_equal(take(OPCODE_SEND_ONLY, 0), FAULT_INVALID_REQUEST);
+	assert_non_null(strstr(why(), "has ended"));
+	reason_wanted = false;
 }
 
 TEST(pass_reset__forgets_everything)

@@ -65,6 +65,7 @@ struct pass {
 	 */
 	bool is_read;
 	enum fault fault;
+	bool left;		/* PASS_FAILED: its link has gone, and nobody has refused it */
 	struct pass_link *link; /* PASS_SENT */
 	struct psn psn;	     /* of the request from the requester, or of the response; only compared
 				for equality while epsn or the response stands there */
