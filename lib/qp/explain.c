@@ -55,29 +55,35 @@ static void write_peer(const struct qp *qp, char peer[PEER_MAX])
 	snprintf(peer, PEER_MAX, "%s queue pair 0x%x", address, qp->peer.qpn);
 }
 
-/* The oldest send request is at fault. */
-static void explain_request(const struct qp *qp, const char *status, const char *reason)
+void qp_explain_oldest(const struct qp *qp, char text[QP_EXPLAIN_REQUEST_MAX])
 {
 	const struct send_wqe *wqe =
 		qp->sq.cons != sq_prod(&qp->sq) ? sq_at(&qp->sq, qp->sq.cons) : NULL;
-	char what[64], peer[PEER_MAX] = "";
+	char bytes[32] = "", peer[PEER_MAX] = "";
 
 	if (!wqe) {
-		log_error("queue pair 0x%x: %s: %s", qp->init.qpn, status, reason);
+		snprintf(text, QP_EXPLAIN_REQUEST_MAX, "queue pair 0x%x", qp->init.qpn);
 		return;
 	}
-	if (sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
-		snprintf(what, sizeof(what), "%s", operation_name(wqe->opcode));
-	} else {
-		snprintf(what, sizeof(what), "%s of %u bytes", operation_name(wqe->opcode),
-			 wqe->length);
+	if (!sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+		snprintf(bytes, sizeof(bytes), " of %u bytes", wqe->length);
 		if (qp_is_datagram(qp))
 			snprintf(peer, sizeof(peer), "queue pair 0x%x", wqe->remote_qpn);
 		else
 			write_peer(qp, peer);
 	}
-	log_error("%s (wr_id %" PRIu64 ") by queue pair 0x%x%s%s: %s: %s", what, wqe->wr_id,
-		  qp->init.qpn, peer[0] ? " to " : "", peer, status, reason);
+	snprintf(text, QP_EXPLAIN_REQUEST_MAX, "%s%s (wr_id %" PRIu64 ") by queue pair 0x%x%s%s",
+		 operation_name(wqe->opcode), bytes, wqe->wr_id, qp->init.qpn,
+		 peer[0] ? " to " : "", peer);
+}
+
+/* The oldest send request is at fault. */
+static void explain_request(const struct qp *qp, const char *status, const char *reason)
+{
+	char what[QP_EXPLAIN_REQUEST_MAX];
+
+	qp_explain_oldest(qp, what);
+	log_error("%s: %s: %s", what, status, reason);
 }
 
 /* Return the name of the event that a fault raises, in brackets; "" if it raises none. */

@@ -346,6 +346,7 @@ void qp_destroy(struct qp *qp)
 	cc_destroy(qp->pacer.cc);
 	if (!qp_is_datagram(qp))
 		free(qp->responder.pass);
+	free(qp->watch);
 	replies_fini(&qp->replies);
 	loss_fini(&qp->loss);
 	qp_fini_queues(qp);

@@ -62,11 +62,12 @@ struct qp {
 	uint64_t responses_ns;	 /* when held responses may be sent; UINT64_MAX: none is held */
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event of the first packet was raised */
-	bool requests_waited; /* responses used the whole budget of the last engine poll: requests
-				 first now */
-	bool drained_told;    /* the event that SQD is drained was raised */
-	uint8_t unusual;      /* bits of enum qp_unusual; 0: nothing slows the path down */
-	struct pacer pacer;   /* of a queue pair without a limit only its begin is read */
+	bool requests_waited;	/* responses used the whole budget of the last engine poll: requests
+				   first now */
+	bool drained_told;	/* the event that SQD is drained was raised */
+	uint8_t unusual;	/* bits of enum qp_unusual; 0: nothing slows the path down */
+	struct pacer pacer;	/* of a queue pair without a limit only its begin is read */
+	struct qp_watch *watch; /* watch.c; NULL: it was never watched */
 
 	struct peer peer __rte_cache_aligned;
 	struct replies replies;
@@ -141,6 +142,11 @@ void qp_fail(struct qp *qp, enum fault fault);
 /* Tell the user why it fails. Only if reasons are wanted (base/reason.h). Before the completion of
  * a send request that fails; that of a receive request may have been polled already. */
 void qp_explain(const struct qp *qp, enum fault fault);
+
+#define QP_EXPLAIN_REQUEST_MAX 192
+
+/* Write what the oldest send request is, and whom it goes to; the queue pair if there is none. */
+void qp_explain_oldest(const struct qp *qp, char text[QP_EXPLAIN_REQUEST_MAX]);
 
 /*
  * Drop completions that nobody has polled, as adapters do when a queue pair is reset or destroyed:

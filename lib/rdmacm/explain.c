@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "id.h"
 
@@ -339,4 +340,28 @@ int explain_result(const struct rdma_cm_event *public, int error)
 	const struct id_event *event = (const struct id_event *)public;
 
 	return event->why ? ID_REASON(error, "%s", event->why) : error;
+}
+
+bool explain_wait_locked(struct cm_id *id)
+{
+	char name[NAME_MAX_LEN];
+	struct timespec until;
+	unsigned int depth;
+	const char *call;
+
+	if (id->wait_told)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	if (pthread_cond_timedwait(&id->acked, &id->lock, &until) != ETIMEDOUT)
+		return true;
+	id->wait_told = true;
+	call = cm_calls()->reason_call(&depth);
+	write_name(id, name);
+	cm_calls()->log_print(
+		LOG_LEVEL_ERROR,
+		"%s: %s has events that the program has taken, and has not acknowledged "
+		"(rdma_ack_cm_event): the call waits for that",
+		call ? call : "a call", name);
+	return true;
 }

@@ -134,6 +134,7 @@ struct cm_id {
 	pthread_cond_t acked; /* signalled when an event has left the list */
 	enum id_state state;
 	struct id_event_list events; /* events that are raised and not acknowledged */
+	bool wait_told;		     /* that a call waits for them; with the lock */
 	struct id_group_list groups;
 
 	/* options */
@@ -240,6 +241,10 @@ void explain_taken(const struct id_event *event);
 
 /** Return `error`, with which a synchronous call ends because of an event. */
 int explain_result(const struct rdma_cm_event *event, int error);
+
+/** Wait until an event of the id is acknowledged, and tell the user once if it takes longer than 2
+ * s. Return false if that was told before: then nothing was waited for. */
+bool explain_wait_locked(struct cm_id *id);
 
 /* A call of the program that the thread is in, from ID_CALL to the end of the function. */
 struct id_call {

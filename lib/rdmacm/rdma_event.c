@@ -165,7 +165,8 @@ void event_wait_locked(struct cm_id *id)
 
 	/* A thread that is cancelled in the wait would end with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	pthread_cond_wait(&id->acked, &id->lock);
+	if (likely(!explain_wanted) || !explain_wait_locked(id))
+		pthread_cond_wait(&id->acked, &id->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 }
 

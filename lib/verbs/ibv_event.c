@@ -2,7 +2,9 @@
 /* Events: completion channels, a descriptor to sleep on and its events; and asynchronous events,
  * which are raised, read, and acknowledged before their object is destroyed. */
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/log.h"
 #include "queue/cq.h"
 #include "verbs_internal.h"
 
@@ -54,15 +56,37 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	return handles_end(ibv, end_channel);
 }
 
+static void end_sleep(void *arg)
+{
+	struct channel *channel = arg;
+
+	__atomic_sub_fetch(&channel->watch.sleepers, 1, __ATOMIC_RELAXED);
+}
+
+/* Read an event, and show the engine that a thread sleeps here (cq_watch). The thread may be
+ * cancelled. */
+static int read_watched(struct channel *channel, void **object, int *code)
+{
+	int rc;
+
+	__atomic_add_fetch(&channel->watch.sleepers, 1, __ATOMIC_RELAXED);
+	pthread_cleanup_push(end_sleep, channel);
+	rc = channel_read(channel, object, code);
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
 int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
+	struct channel *channel = &face_channel(ibv)->channel;
 	void *object;
 	int code, rc;
 
 	if (context_is_orphan(ibv->context))
 		return face_minus_one(-ENODEV);
 	home_wait_channel(face_channel(ibv));
-	rc = channel_read(&face_channel(ibv)->channel, &object, &code);
+	rc = unlikely(reason_wanted) ? read_watched(channel, &object, &code)
+				     : channel_read(channel, &object, &code);
 	if (rc != 0)
 		return face_minus_one(rc);
 	*cq = &((struct face_cq *)object)->ibv;
@@ -209,12 +233,36 @@ static uint32_t forget_sources(struct face_context *context, struct channel_sour
 	return taken;
 }
 
-static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,
-			      const uint32_t *completed, uint32_t taken)
+/* Wait on the condition. Tell a user who wants reasons once if it takes longer than 2 s; `call` is
+ * the one that waits. */
+static void wait_told(pthread_cond_t *cond, pthread_mutex_t *mutex, bool *told, const char *call,
+		      uint32_t number)
 {
+	struct timespec until;
+
+	if (likely(!reason_wanted) || *told) {
+		pthread_cond_wait(cond, mutex);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	if (pthread_cond_timedwait(cond, mutex, &until) != ETIMEDOUT)
+		return;
+	*told = true;
+	log_error("%s of number 0x%x waits for events that the program has taken, and has not "
+		  "acknowledged (ibv_ack_async_event, ibv_ack_cq_events)",
+		  call, number);
+}
+
+static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,
+			      const uint32_t *completed, uint32_t taken, const char *call,
+			      uint32_t number)
+{
+	bool told = false;
+
 	pthread_mutex_lock(mutex);
 	while (*completed != taken)
-		pthread_cond_wait(cond, mutex);
+		wait_told(cond, mutex, &told, call, number);
 	pthread_mutex_unlock(mutex);
 }
 
@@ -222,7 +270,8 @@ void event_drain_qp(struct face_qp *qp)
 {
 	const uint32_t taken = forget_sources(face_context(qp->ibv.context), &qp->events.source, 1);
 
-	wait_acknowledged(&qp->ibv.mutex, &qp->ibv.cond, &qp->ibv.events_completed, taken);
+	wait_acknowledged(&qp->ibv.mutex, &qp->ibv.cond, &qp->ibv.events_completed, taken,
+			  "ibv_destroy_qp", qp->ibv.qp_num);
 }
 
 void event_drain_srq(struct face_srq *srq)
@@ -230,12 +279,14 @@ void event_drain_srq(struct face_srq *srq)
 	const uint32_t taken =
 		forget_sources(face_context(srq->ibv.context), srq->events, FACE_SRQ_EVENTS);
 
-	wait_acknowledged(&srq->ibv.mutex, &srq->ibv.cond, &srq->ibv.events_completed, taken);
+	wait_acknowledged(&srq->ibv.mutex, &srq->ibv.cond, &srq->ibv.events_completed, taken,
+			  "ibv_destroy_srq", srq->listed.number);
 }
 
 void event_drain_cq(struct face_cq *cq)
 {
 	struct ibv_cq *ibv = &cq->ibv;
+	bool told = false;
 
 	if (ibv->channel)
 		channel_forget(&face_channel(ibv->channel)->channel, &cq->cq->source);
@@ -243,7 +294,7 @@ void event_drain_cq(struct face_cq *cq)
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->comp_events_completed != cq->cq->source.taken ||
 	       ibv->async_events_completed != cq->error.taken)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+		wait_told(&ibv->cond, &ibv->mutex, &told, "ibv_destroy_cq", cq->cq->number);
 	pthread_mutex_unlock(&ibv->mutex);
 }
 

@@ -7,6 +7,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/reason.h"
 #include "device/device.h"
 #include "device/xrc_share.h"
 #include "publish.h"
@@ -15,10 +16,12 @@
 #include "engine_poll.h"
 #include "gids.h"
 #include "qp/qp.h"
+#include "queue/cq.h"
 #include "report/report_command.h"
 #include "report/write.h"
 
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
+#define WATCH_PERIOD_NS	      UINT64_C(200000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 
 static void engine_fail_qp(struct qp *qp, void *arg)
@@ -233,6 +236,41 @@ static void execute_command(struct engine *engine)
 	report_command_answer(engine->report, &command, rc);
 }
 
+static void watch_qp(struct qp *qp, void *arg)
+{
+	const struct engine *engine = arg;
+
+	qp_watch(qp, engine->now_ns);
+}
+
+static void watch_cq_first(const struct device_object *object, void *arg)
+{
+	const struct engine *engine = arg;
+
+	cq_watch_first(object->what, engine->now_ns);
+}
+
+static void watch_cq(const struct device_object *object, void *arg)
+{
+	const struct engine *engine = arg;
+
+	cq_watch((struct cq *)(uintptr_t)object->what, QP_WATCH_NS, engine->now_ns);
+}
+
+/* Tell a user who wants reasons what waits in vain. */
+static void engine_watch(struct engine *engine)
+{
+	if (engine->now_ns < engine->watch_due_ns)
+		return;
+	engine->watch_due_ns = engine->now_ns + WATCH_PERIOD_NS;
+	if (engines_stop_others(engine->engines)) {
+		device_each_qp(engine->device, watch_qp, engine);
+		objects_each(engine->device, DEVICE_OBJECT_CQ, watch_cq_first, engine);
+		objects_each(engine->device, DEVICE_OBJECT_CQ, watch_cq, engine);
+	}
+	engines_start_others(engine->engines);
+}
+
 /* Do what a device needs from time to time. */
 static void engine_housekeeping_device(struct engine *engine)
 {
@@ -241,6 +279,8 @@ static void engine_housekeeping_device(struct engine *engine)
 	engine_report_groups(engine);
 	publish_update(engine);
 	execute_command(engine);
+	if (unlikely(reason_wanted))
+		engine_watch(engine);
 	if (!engine->report || !report_is_wanted(engine->report))
 		return;
 	engines_stop_others(engine->engines);

@@ -70,6 +70,16 @@ REASONS = {
     "low_shared_queue": (r"IBV_EVENT_SRQ_LIMIT_REACHED of shared receive queue \d+: .* 1 are now",),
     "window_without_right": (r"binding of a window \(wr_id 7\) by queue pair 0x\w+: memory management operation error: the region "
                              r"0x\w+ lacks IBV_ACCESS_MW_BIND",),
+    # what waits in vain
+    "no_receive_for_ever": (rf"SEND of 4096 bytes \(wr_id 7\) by {WHO} to {PEER} waits for \d\.\d s: the peer has no receive request",),
+    "nobody_there_for_ever": (rf"WRITE of 4096 bytes \(wr_id 7\) by {WHO} to .* waits for .* the peer does not answer; timeout is 0",),
+    "drained": (r"WRITE .* waits for .* s: the queue pair is in SQD",),
+    "slow_rate": (r"WRITE .* waits for .* s: its rate does not let it leave \(rate_limit 1 kbps",),
+    "nothing_signaled": (rf"{WHO}: none of its last 16 send requests has IBV_SEND_SIGNALED",),
+    "never_armed": (r"a thread has slept in ibv_get_cq_event for 2 s, and no completion queue of its channel is armed .* holds 1 comp",),
+    "polled_too_few": (r"completion queue \d+ has held 1 completions for 2 s, and is armed",),
+    "not_acknowledged": (r"ibv_destroy_cq of number 0x\w+ waits for events that the program has taken, and has not acknowledged",),
+    "event_not_acknowledged": (rf"rdma_destroy_id: the id {ID} -> {ID} has events that the program has taken, and has not acknowledged",),
     "no_listener": (rf"RDMA_CM_EVENT_REJECTED of the id {ID} -> 10\.0\.0\.1:7471: the peer has sent a REJ: no program listens on this "
                     r"port there \(REJ 8, invalid service id; IBTA 12\.6\.7\)\n",),
     "listener_on_other_port": ("RDMA_CM_EVENT_REJECTED .*: no program listens on this port there",),

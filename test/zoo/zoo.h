@@ -16,7 +16,7 @@ struct zoo_case {
 #name, name \
 	}
 
-extern const struct zoo_case zoo_verbs[], zoo_cm[];
+extern const struct zoo_case zoo_verbs[], zoo_silent[], zoo_cm[];
 
 /* Run the wrong program, and not its right twin. */
 extern bool wrong;

@@ -2,8 +2,9 @@
 /* Wrong programs of rdma_cm. Both sides are in this process, and have one event channel. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
-#include <string.h>
+#include <unistd.h>
 
 #include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
@@ -340,6 +341,26 @@ static void no_listener_of_endpoint(void)
 		must(rdma_connect(id, NULL) != 0 && errno == ECONNREFUSED, "rdma_connect");
 }
 
+static void end(int signal)
+{
+	(void)signal;
+	_exit(0);
+}
+
+static void event_not_acknowledged(void)
+{
+	struct rdma_cm_id *id = create(RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+
+	must(rdma_resolve_addr(id, NULL, own(), 1000) == 0, "rdma_resolve_addr");
+	must(rdma_get_cm_event(channel, &event) == 0, "rdma_get_cm_event");
+	if (!wrong)
+		rdma_ack_cm_event(event);
+	signal(SIGALRM, end);
+	alarm(wrong ? 4 : 0);
+	must(rdma_destroy_id(id) == 0, "rdma_destroy_id");
+}
+
 const struct zoo_case zoo_cm[] = {
 	CASE(no_listener),
 	CASE(listener_on_other_port),
@@ -364,5 +385,6 @@ const struct zoo_case zoo_cm[] = {
 	CASE(no_group),
 	CASE(unknown_name),
 	CASE(no_listener_of_endpoint),
+	CASE(event_not_acknowledged),
 	{0},
 };

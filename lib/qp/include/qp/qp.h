@@ -171,7 +171,14 @@ enum qp_waits {
 	QP_WAITS_PAGE,	       /* of this process's memory */
 	QP_WAITS_RATE,	       /* its rate limit or congestion control holds it */
 	QP_WAITS_POLL,	       /* no thread has run it since the request was posted */
+	QP_WAITS_KINDS,
 };
+
+#define QP_WATCH_NS UINT64_C(2000000000)
+
+/** Engine: call this from time to time while reasons are wanted (base/reason.h). Tell the user once
+ * for each thing that the queue pair has waited for longer than QP_WATCH_NS. */
+void qp_watch(struct qp *qp, uint64_t now_ns);
 
 struct qp_view {
 	uint32_t qpn;

@@ -5,6 +5,7 @@
 #define QUEUE_CHANNEL_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -35,6 +36,13 @@ struct channel_several {
 	uint16_t pending[CHANNEL_KINDS]; /* events of each kind; the count stops at its maximum */
 };
 
+/* Something that should not last; for a user who wants to know (queue/cq.h: cq_watch). */
+struct queue_watch {
+	uint64_t since_ns;
+	bool is_so;
+	bool told;
+};
+
 /*
  * The user's descriptor is the reading end of a pipe, because Linux's descriptors of events are
  * readable only, and signal a program that sets O_ASYNC. An eventfd is always writable, and never
@@ -52,6 +60,12 @@ struct channel {
 	uint32_t units; /* bytes in the pipe, those that readers have taken and wait for the lock
 			   with, and those that threads are about to write */
 	uint32_t owed;	/* units of forgotten events that readers had already taken */
+	/* while reasons are wanted */
+	struct {
+		uint32_t sleepers; /* threads that sleep until there is an event; atomic */
+		uint64_t alive; /* the last look at which a queue of the channel could raise one */
+		struct queue_watch sleep;
+	} watch;
 };
 
 /** Create the descriptors (close-on-exec). Not MT-safe per channel. 0 or -errno. */

@@ -46,8 +46,10 @@ struct cq {
 	void (*overrun)(void *user);  /* called for a completion without room, once until the queue
 					 was emptied or resized; engine's thread */
 	void *user;
-	uint32_t users;	 /* queue pairs that complete here; atomic */
-	uint32_t number; /* number that is shown to users; 0: not assigned yet */
+	uint32_t users;	     /* queue pairs that complete here; atomic */
+	uint32_t number;     /* number that is shown to users; 0: not assigned yet */
+	struct queue_watch watch;  /* cq_watch */
+	uint32_t watch_cons; /* `cons` at the last look */
 
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */
@@ -147,6 +149,15 @@ void cq_fire(struct cq *cq);
  *   Ask only for a completion that is solicited or an error.
  */
 void cq_arm(struct cq *cq, bool solicited_only);
+
+/**
+ * While reasons are wanted (base/reason.h), look from time to time if a program waits for an event
+ * that does not come. Tell the user if it has lasted for `ns`: the queue is armed, and holds
+ * completions that no event announces; or a thread sleeps on a channel of which no queue is armed.
+ * First call cq_watch_first for all queues with the time, then cq_watch. First engine's thread.
+ */
+void cq_watch_first(const struct cq *cq, uint64_t now_ns);
+void cq_watch(struct cq *cq, uint64_t ns, uint64_t now_ns);
 
 /** Drop a queue pair's completions that nobody has polled. An event that was raised for one of them
  * stays raised. MT-safe against polling; the engine is stopped. */
