@@ -32,13 +32,14 @@ const char command_help[] =
 	"       uroce-ctl [-j] congestion [show] [FILTER...]\n"
 	"       uroce-ctl congestion set NAME VALUE [NAME VALUE...] [qp LQPN] FILTER...\n"
 	"       uroce-ctl log level error|warn|info|debug [FILTER...]\n"
+	"       uroce-ctl why [FILTER...]\n"
 	"       uroce-ctl [-j] doctor\n"
 	"       uroce-ctl cdi [socket PATH]\n"
 	"\n"
 	"Show uroce's RDMA devices, their objects and counters, capture their\n"
 	"packets, show and change congestion control, change the level of\n"
-	"messages, show what this host allows, and describe the device of an\n"
-	"uroced for container engines.\n"
+	"messages, say what programs wait for, show what this host allows, and\n"
+	"describe the device of an uroced for container engines.\n"
 	"\n"
 	"  FILTER := { dev DEV | link DEV[/1] | net NET | pid PID }\n"
 	"\n"
@@ -63,6 +64,7 @@ static const char *const objects[] = {
 	[COMMAND_LOG] = "log",
 	[COMMAND_DOCTOR] = "doctor",
 	[COMMAND_CDI] = "cdi",
+	[COMMAND_WHY] = "why",
 	[COMMAND_HELP] = "help",
 };
 
@@ -292,7 +294,7 @@ static bool parse_words(struct command *command, struct words *words)
 		return parse_log(command, words);
 	if (command->object == COMMAND_CONGESTION && take(words, "set"))
 		return parse_set(command, words);
-	if (!runs_on(command->object) && !take(words, "show"))
+	if (!runs_on(command->object) && command->object != COMMAND_WHY && !take(words, "show"))
 		take(words, "list");
 	if (command->object == COMMAND_RESOURCE)
 		parse_kind(command, words);
@@ -344,8 +346,8 @@ static bool options_fit(const struct command *command, const struct words *words
 
 	if (command->json && command->change_count > 0)
 		return refuse(words, "no JSON of", objects[object]);
-	if (command->json &&
-	    (runs_on(object) || object == COMMAND_METRICS || object == COMMAND_CDI))
+	if (command->json && (runs_on(object) || object == COMMAND_METRICS ||
+			      object == COMMAND_CDI || object == COMMAND_WHY))
 		return refuse(words, "no JSON of", objects[object]);
 	if (command->count > 0 && !runs_on(object))
 		return refuse(words, "no count for", objects[object]);

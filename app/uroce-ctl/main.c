@@ -11,6 +11,7 @@
 #include "ctl_capture.h"
 #include "ctl_cdi.h"
 #include "ctl_change.h"
+#include "ctl_why.h"
 #include "monitor.h"
 #include "rdma.h"
 #include "report/metrics.h"
@@ -85,6 +86,8 @@ static int look(const struct command *command, const struct terminal *terminal, 
 		change_give(&devices, command, error, error_size);
 	else if (command->object == COMMAND_METRICS)
 		metrics_write(stdout, &devices, &command->filter, command->kind == REPORT_QP);
+	else if (command->object == COMMAND_WHY)
+		why_show(&devices, &command->filter);
 	else
 		rc = show(command, &devices, terminal);
 	devices_release(&devices);

@@ -55,7 +55,7 @@ _uroce_find_program()
 _uroce_ctl_words()
 {
 	case " ${words[*]:1:cword-1} " in
-	*" top "* | *" monitor "* | *" resource show "[qcmps]*" "* | *" log level "?*) echo dev link net pid ;;
+	*" top "* | *" monitor "* | *" why "* | *" resource show "[qcmps]*" "* | *" log level "?*) echo dev link net pid ;;
 	*" capture "* | *" congestion set "?*) echo qp dev link net pid ;;
 	*" congestion set "*) echo algorithm ;;
 	*" congestion show "*) echo dev link net pid ;;

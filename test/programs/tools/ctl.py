@@ -102,6 +102,7 @@ class CtlTest:
             self._json()
             self._check("shared receive queues, contexts and connections", self._other_objects)
             self._check("what is not there is an error", self._not_there)
+            self._check("why", self._why)
             self._check("monitor", self._monitor)
             self._check("metrics", self._metrics_of_all)
             self._if_module("prometheus_client", "metrics by Prometheus' own parser", self._metrics_by_debian)
@@ -225,6 +226,13 @@ class CtlTest:
                all(item["src-addr"] == f"10.9.31.1:{CM_PORT}" for item in server), "the server's", server)
         qps = show("resource", "show", "qp", "pid", str(self._rpings[1].pid))
         expect([qp["lqpn"] for qp in qps] == [client[0]["lqpn"]], "the queue pair of the connection", qps, client)
+
+    def _why(self):
+        """A client waits for its peer's answer most of the time."""
+        client = self._pairs["inside"][1]
+        sentence = rf"^queue pair 0x\w+ of ibv_rc_pingpong \(pid {client.pid}\): 1 send requests wait for an answer of \S+ queue pair 0x\w+$"
+        expect(wait_until(lambda: re.search(sentence, run_ctl("why", "pid", str(client.pid)), re.MULTILINE), SECONDS), "not told",
+               run_ctl("why", "pid", str(client.pid)))
 
     def _monitor(self):
         """It tells what a program brings and takes away."""

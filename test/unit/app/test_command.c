@@ -44,6 +44,15 @@ TEST(command_parse__congestion)
 	assert_int_equal(command.changes[0].value, 0);
 }
 
+TEST(command_parse__why)
+{
+	assert_true(parse("why pid 5"));
+	assert_int_equal(command.object, COMMAND_WHY);
+	assert_int_equal(command.filter.pid, 5);
+	assert_false(parse("-j why"));
+	assert_false(parse("why show"));
+}
+
 TEST(command_parse__log_level)
 {
 	assert_true(parse("log level debug"));
