@@ -32,6 +32,7 @@
 #include "scrape.h"
 #include "service.h"
 #include "share/message.h"
+#include "telemetry_thread.h"
 #include "tenant_limits.h"
 #include "uroced_options.h"
 
@@ -384,6 +385,25 @@ static void confine(const struct settings *settings, size_t count)
 		log_warn("no system call is forbidden: %s", strerror(-rc));
 }
 
+/* Return true if this process goes on where another one has ended. */
+static bool goes_on(const bool *are_kept, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (are_kept[i])
+			return true;
+	}
+	return start.replaces;
+}
+
+/* End here if DPDK is just starting and programs may wait for the next uroced. */
+static void stop_telemetry(bool is_waited_for, int status)
+{
+	if (telemetry_thread_stop(is_waited_for))
+		return;
+	fflush(NULL);
+	_exit(status);
+}
+
 static int run(const struct settings *settings, size_t count, const struct options_tenants *tenants)
 {
 	struct serve_tenant users[TENANT_SETTINGS_MAX];
@@ -405,6 +425,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.take_over = replace_take_over,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
+	bool is_waited_for;
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -451,6 +472,9 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
 		replace_end_command();
+		if (serve_dpdk(settings, count) == SERVE_DPDK_LATER)
+			telemetry_thread_start(serve_file_prefix(settings),
+					       goes_on(are_kept, count));
 		rc = serve_all();
 		/* Report the loss of all ports as a failure: the service manager restarts uroced,
 		 * which then opens the new port. */
@@ -460,7 +484,9 @@ static int run(const struct settings *settings, size_t count, const struct optio
 			service_notify("STOPPING=1");
 	}
 	scrape_stop();
+	is_waited_for = service_keeps() || all_must_leave();
 	destroy_all();
+	stop_telemetry(is_waited_for, rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -182,7 +182,7 @@ int runtime_start(const struct runtime_config *config)
 	if (rc != 0)
 		return rc;
 	runtime_pages = config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
-	if (runtime_pages == EAL_PAGES_PLAIN)
+	if (runtime_pages == EAL_PAGES_PLAIN && config->memory_bytes > 0)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");

@@ -193,7 +193,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	pending_client_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->capture.prefix, sizeof(server->capture.prefix), "%s",
-			 uplink_prefix(settings));
+			 serve_file_prefix(settings));
 	server->status.reports = config->reports;
 	server->ports = RTE_MAX(config->ports, 1u);
 	server->number = config->number;
@@ -419,7 +419,7 @@ void serve_destroy(struct server *server)
 	const bool hands_over = resume_hand_over(server);
 
 	/* The next owner has our listening sockets, or makes its own. */
-	if (__atomic_load_n(&server->resume.must_leave, __ATOMIC_RELAXED))
+	if (hands_over && serve_must_leave(server))
 		server->pending_clients.trusted.path[0] = server->pending_clients.isolated.path[0] =
 			'\0';
 	listen_close(&server->pending_clients.trusted);

@@ -17,6 +17,7 @@
 #include "kernel.h"
 #include "mads.h"
 #include "netdev/manager.h"
+#include "owner/serve.h"
 #include "port/drivers.h"
 #include "port/guest.h"
 #include "resume.h"
@@ -30,7 +31,7 @@
 #define BUFFER_OVERHEAD	 384 /* bytes of an mbuf, and of what its pool keeps for it */
 #define UPLINK_NS_PER_MS UINT64_C(1000000)
 
-const char *uplink_prefix(const struct settings *settings)
+const char *serve_file_prefix(const struct settings *settings)
 {
 	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
 }
@@ -93,20 +94,29 @@ static void uplink_manage(struct server *server, const struct settings *settings
 			 settings->netdev);
 }
 
-/* Return true if no port has a network or a kernel interface. Then packets are only copied between
- * processes. */
-static bool uplink_all_local(const struct serve_config *config)
+static enum serve_dpdk uplink_dpdk_of(const struct settings *settings)
 {
 	struct devargs device;
 
-	for (uint32_t i = 0; i < RTE_MAX(config->ports, 1u); i++) {
-		const char *port = config->settings[i].port;
+	if (settings->eal[0] != '\0' || settings->capture != SETTINGS_CAPTURE_NO ||
+	    settings->kernel[0] != '\0')
+		return SERVE_DPDK_FIRST;
+	if (settings->netdev[0] != '\0')
+		return SERVE_DPDK_LATER;
+	if (devargs_parse(settings->port, &device) != 0)
+		return SERVE_DPDK_FIRST;
+	if (devargs_is(&device, LOCAL_DRIVER))
+		return SERVE_DPDK_NEVER;
+	return devargs_is(&device, MEMIF_DRIVER) ? SERVE_DPDK_LATER : SERVE_DPDK_FIRST;
+}
 
-		if (config->settings[i].kernel[0] != '\0' || port[0] == '\0' ||
-		    devargs_parse(port, &device) != 0 || !devargs_is(&device, LOCAL_DRIVER))
-			return false;
-	}
-	return true;
+enum serve_dpdk serve_dpdk(const struct settings *settings, size_t count)
+{
+	enum serve_dpdk dpdk = SERVE_DPDK_NEVER;
+
+	for (size_t i = 0; i < count; i++)
+		dpdk = RTE_MAX(dpdk, uplink_dpdk_of(&settings[i]));
+	return dpdk;
 }
 
 int uplink_open(struct server *server, const struct serve_config *config)
@@ -120,11 +130,11 @@ int uplink_open(struct server *server, const struct serve_config *config)
 					 .telemetry = true,
 					 .eal = settings->eal[0] ? settings->eal : NULL,
 					 .shared = settings->capture != SETTINGS_CAPTURE_NO,
-					 .file_prefix = uplink_prefix(settings)};
+					 .file_prefix = serve_file_prefix(settings)};
 	int rc;
 
-	/* Ports without a network need nothing of EAL, whose start takes most of a second. */
-	server->arena.without_eal = uplink_all_local(config) && !runtime.shared && !runtime.eal;
+	server->arena.without_eal =
+		serve_dpdk(config->settings, RTE_MAX(config->ports, 1u)) != SERVE_DPDK_FIRST;
 
 	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;

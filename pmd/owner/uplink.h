@@ -30,11 +30,8 @@ struct uplink {
 	struct rte_mbuf *pending[SERVER_BURST];
 };
 
-/** Return the prefix of the names of the files with DPDK's memory. */
-const char *uplink_prefix(const struct settings *settings);
-
-/** Open the port of the settings: start EAL, and open the link, the kernel interface and captures.
- * 0 or -errno (logged). */
+/** Open the port of the settings: start EAL if need be, and open the link, the kernel interface and
+ * captures. 0 or -errno (logged). */
 int uplink_open(struct server *server, const struct serve_config *config);
 
 /** Open a port of the application instead. 0 or -errno (logged). */

@@ -71,6 +71,7 @@ class OperateTest:
         self._check("socket, rights and readiness", self._rights)
         self._check("several ports", self._ports)
         self._check("a memif wire", self._memif)
+        self._check("without DPDK", self._without_dpdk)
         self._check("SIGHUP and uroce-ctl log", self._read_again)
         self._check("SIGHUP without a file", self._hung_up)
         self._check("what the log says", self._told)
@@ -147,9 +148,13 @@ class OperateTest:
             expect(word in top, f"top does not show {word}", *top.splitlines())
 
     def _ask(self, prefix, *commands):
-        """Ask DPDK's telemetry by DPDK's own tool."""
-        done = ask([TELEMETRY, "-f", prefix], SECONDS, "\n".join([*commands, "quit", ""]))
-        answers = {}
+        """Ask DPDK's telemetry by DPDK's own tool. DPDK starts after uroced serves programs."""
+        def answered():
+            nonlocal done
+            done = ask([TELEMETRY, "-f", prefix], SECONDS, "\n".join([*commands, "quit", ""]))
+            return "Error connecting" not in done.stdout
+        done, answers = None, {}
+        wait_until(answered, SECONDS, 0.1)
         for line in done.stdout.splitlines():
             if line.startswith("{"):
                 answers.update(json.loads(line))
@@ -489,6 +494,23 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             for process in processes:
                 process.kill()
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-memif", ignore_errors=True)
+
+    def _without_dpdk(self):
+        """A kernel interface needs no DPDK: if that cannot start, only its telemetry is missing."""
+        folder = os.path.join(self._work_dir, "without")
+        os.makedirs(folder, exist_ok=True)
+        owner = Uroced(self._here, folder, "veth1", "--file-prefix", self._prefix + "-without")
+        in_the_way = f"/var/run/dpdk/{self._prefix}-without"  # DPDK makes a directory here
+        with open(in_the_way, "w", encoding="ascii"):
+            owner.run()
+        try:
+            said = ask([*self._here.prefix, UROCE_RUN, "--socket", owner.socket, "--", "ibv_devinfo"], SECONDS)
+            expect("PORT_ACTIVE" in said.stdout, "no device", said.stdout, said.stderr)
+            expect(wait_until(lambda: "telemetry does not answer" in owner.process.output(), SECONDS), "it does not say so",
+                   *owner.process.story("uroced"))
+        finally:
+            owner.process.kill()
+            os.unlink(in_the_way)
 
     def _capture_if_possible(self):
         if shutil.which("tshark") is None:

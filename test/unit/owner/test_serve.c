@@ -250,3 +250,37 @@ TEST(serve_create__where_it_cannot_listen, .setup = set_up_local, .teardown = te
 	assert_null(server);
 	fds_wait(before);
 }
+
+/* EAL starts before the port opens only if the port needs it: programs would wait meanwhile. */
+TEST(serve_dpdk__when_ports_need_it)
+{
+	static const struct {
+		const char *netdev, *port, *eal, *kernel;
+		enum settings_capture capture;
+		enum serve_dpdk dpdk;
+	} ports[] = {
+		{"", "local0", "", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_NEVER},
+		{"eth1", "", "", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_LATER},
+		{"", "net_memif0,role=server", "", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_LATER},
+		{"", "0000:01:00.0", "", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_FIRST},
+		{"", "net_tap0", "", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_FIRST},
+		{"eth1", "", "-m 100", "", SETTINGS_CAPTURE_NO, SERVE_DPDK_FIRST},
+		{"eth1", "", "", "", SETTINGS_CAPTURE_ALL, SERVE_DPDK_FIRST},
+		{"", "net_memif0", "", "roce0", SETTINGS_CAPTURE_NO, SERVE_DPDK_FIRST},
+	};
+	struct settings settings[2];
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+		settings_init(&settings[0]);
+		settings_init(&settings[1]);
+		snprintf(settings[0].netdev, sizeof(settings[0].netdev), "%s", ports[i].netdev);
+		snprintf(settings[0].port, sizeof(settings[0].port), "%s", ports[i].port);
+		snprintf(settings[0].eal, sizeof(settings[0].eal), "%s", ports[i].eal);
+		snprintf(settings[0].kernel, sizeof(settings[0].kernel), "%s", ports[i].kernel);
+		settings[0].capture = ports[i].capture;
+		assert_int_equal(serve_dpdk(settings, 1), ports[i].dpdk);
+		/* One port is enough. */
+		snprintf(settings[1].port, sizeof(settings[1].port), "local0");
+		assert_int_equal(serve_dpdk(settings, 2), ports[i].dpdk);
+	}
+}

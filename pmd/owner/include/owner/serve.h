@@ -77,9 +77,22 @@ struct serve_totals {
 #undef OWNER_STAT
 };
 
+/* When ports need DPDK's EAL, whose start takes most of a second. */
+enum serve_dpdk {
+	SERVE_DPDK_NEVER, /* no port has a network: packets are only copied between processes */
+	SERVE_DPDK_LATER, /* for telemetry alone, because the ports are our own, not DPDK's */
+	SERVE_DPDK_FIRST, /* a port is a driver of DPDK's, or its packets may be captured */
+};
+
+/** Return when the ports of these settings need DPDK. MT-safe. */
+enum serve_dpdk serve_dpdk(const struct settings *settings, size_t count);
+
+/** Return the prefix of the names of DPDK's files. MT-safe. */
+const char *serve_file_prefix(const struct settings *settings);
+
 /**
- * Open the port and listen. Starts EAL if it does not run. Removes a socket that nobody listens on
- * any more.
+ * Open the port and listen. Starts EAL if the port needs it and it does not run. Removes a socket
+ * that nobody listens on any more.
  *
  * @return
  *   0 or -errno (logged).
