@@ -367,6 +367,9 @@ void qp_hasten(struct qp *qp, uint64_t now_ns)
 {
 	if (qp_requests(qp))
 		recovery_hasten(&qp->loss.recovery, now_ns);
+	if (qp_receives(qp))
+		responder_tell(&qp->responder);
+	qp_check(qp);
 }
 
 void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)

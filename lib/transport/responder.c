@@ -410,6 +410,18 @@ void responder_check(const struct responder *responder)
 #endif
 }
 
+void responder_tell(struct responder *responder)
+{
+	if (!replies_sack(responder->replies) ||
+	    (responder->gap != GAP_NONE && responder->gap != GAP_NAKED))
+		return;
+	if (responder->gap == GAP_NONE)
+		responder->gap_psn = responder->epsn;
+	responder->gap = GAP_NAKED;
+	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
+		    responder->msn);
+}
+
 void responder_forget_old(struct responder *responder, uint64_t now_ns)
 {
 	const uint64_t age_ns =

@@ -23,6 +23,8 @@
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define WATCH_PERIOD_NS	      UINT64_C(200000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
+/* A connection that comes and goes all the time must not make all queue pairs probe each time. */
+#define HASTEN_NS UINT64_C(100000000)
 
 static void engine_fail_qp(struct qp *qp, void *arg)
 {
@@ -88,6 +90,13 @@ static void engine_hasten_qp(struct qp *qp, void *arg)
 	engine_mark_ready(engine, qp);
 }
 
+/* Packets reach other hosts again, after a time in which none could. */
+static void engine_hasten(struct engine *engine)
+{
+	engine->hastened_ns = engine->now_ns;
+	device_each_qp(engine->device, engine_hasten_qp, engine);
+}
+
 /* Note if packets that are sent now can reach a receiver. */
 static void engine_check_connected(struct engine *engine)
 {
@@ -96,8 +105,9 @@ static void engine_check_connected(struct engine *engine)
 
 	/* Another thread may read this at any time. */
 	__atomic_store_n(&engine->tx.connected, now, __ATOMIC_RELAXED);
-	if (unlikely(now && !before))
-		device_each_qp(engine->device, engine_hasten_qp, engine);
+	if (unlikely(now && !before) &&
+	    (engine->hastened_ns == 0 || engine->now_ns - engine->hastened_ns >= HASTEN_NS))
+		engine_hasten(engine);
 }
 
 static int engine_check_other(struct engine *engine, void *arg)
@@ -119,6 +129,9 @@ static int engine_follow_port(struct engine *engine, void *arg)
 	(void)arg;
 	/* It may have another way to other hosts now. */
 	engine_set_holds(engine);
+	/* An isolated program has none yet. */
+	if (port_connected(&engine->link->port))
+		engine_hasten(engine);
 	return 0;
 }
 

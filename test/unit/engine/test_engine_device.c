@@ -210,6 +210,27 @@ TEST(engine_check_link__hastens_queue_pairs_when_packets_reach_others_again)
 	assert_true(qp.sched.is_ready);
 }
 
+/* Another program can make and end the connection again and again. */
+TEST(engine_check_link__a_connection_that_flaps_hastens_seldom)
+{
+	const struct port_ops away = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
+	const struct port_ops back = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+
+	fake_receiver = &qp;
+	for (unsigned int i = 0; i < 30; i++) {
+		port->ops = i % 2 == 0 ? &away : &back;
+		engine_check_link(engine);
+		engine->now_ns += 10000000;
+	}
+	port->ops = before;
+	/* In 300 ms. */
+	assert_int_equal(qp.hastened, 3);
+}
+
 TEST(engine_check_link__a_lost_port_ends_everything)
 {
 	const struct port_ops lost = {

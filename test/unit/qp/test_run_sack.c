@@ -93,6 +93,72 @@ TEST(qp_receive__a_selective_acknowledgement_between_peers_that_take_part)
 	assert_int_equal(rig_counter(COUNTER_packet_seq_err), 0);
 }
 
+/* Let B hear that packets reach others again. Return how many packets that makes it send. */
+static unsigned int hasten(void)
+{
+	catcher_clear(&B->catcher);
+	qp_hasten(B->qp, rig.now_ns);
+	end_run(B, 64);
+	return B->catcher.count;
+}
+
+/* All packets were lost for a while, and A's next probe may be far away. */
+TEST(qp_hasten__the_peer_sends_again_what_was_lost)
+{
+	rig_connect();
+	greet(A);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	catcher_clear(&A->catcher);
+	assert_int_equal(hasten(), 1);
+	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_SACK);
+	end_deliver(B);
+	assert_int_equal(run_and_count(A, OPCODE_WRITE_ONLY), 1);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
+TEST(qp_hasten__the_peer_asks_again_for_lost_responses)
+{
+	rig_connect();
+	greet(A);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 64);
+	end_deliver(A);
+	end_run(B, 64);
+	assert_int_equal(hasten(), 1);
+	end_deliver(B);
+	assert_int_equal(run_and_count(A, OPCODE_READ_REQUEST), 1);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
+/* Nothing was lost: an idle peer does nothing. A packet that comes next is as usual. */
+TEST(qp_hasten__an_idle_peer_sends_nothing)
+{
+	rig_connect();
+	greet(A);
+	assert_int_equal(hasten(), 1);
+	end_deliver(B);
+	catcher_clear(&A->catcher);
+	end_run(A, 64);
+	assert_int_equal(A->catcher.count, 0);
+	greet(A);
+}
+
+/* A peer that does not understand selective acknowledgements gets no packet that it did not ask
+ * for. */
+TEST(qp_hasten__tells_sack_capable_peers_only)
+{
+	rig.sack = SACK_NEVER;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig_connect();
+	greet(A);
+	assert_int_equal(hasten(), 0);
+}
+
 /* A queue pair that is connected to itself is both ends. */
 TEST(qp_receive__a_selective_acknowledgement_from_itself)
 {

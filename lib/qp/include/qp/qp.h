@@ -271,7 +271,8 @@ void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, voi
 uint64_t qp_deadline_ns(const struct qp *qp);
 
 /** Engine: packets reach other hosts again, after a time in which none could. What may be lost is
- * sent again soon. Call qp_run afterwards. */
+ * sent again soon, by the peer, too: the time between its probes has doubled again and again. Call
+ * qp_run afterwards. */
 void qp_hasten(struct qp *qp, uint64_t now_ns);
 
 /** Engine: handle the deadline, which has come. `sink` is only asked what it knows. First receive

@@ -154,6 +154,11 @@ static inline uint32_t responder_psns(const struct responder *responder, uint32_
  * it before a request is received. */
 void responder_forget_old(struct responder *responder, uint64_t now_ns);
 
+/** Tell a SACK-capable peer what has come, although no packet asks for it: packets of both sides
+ * may have been lost, and the peer then sends again what is missing. Other peers are told nothing.
+ */
+void responder_tell(struct responder *responder);
+
 /** Start over, expecting `epsn`. */
 void responder_reset(struct responder *responder, struct psn epsn);
 

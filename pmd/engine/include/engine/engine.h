@@ -62,6 +62,7 @@ struct engine {
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken; /* frames that the last engine poll took from the port, or dropped there */
 	uint64_t watch_due_ns; /* next look for what waits in vain; only while reasons are wanted */
+	uint64_t hastened_ns;  /* packets reached others again: queue pairs probed at once */
 	uint64_t link_due_ns;  /* next check of the link's state, and what else engine_housekeeping
 				  does */
 	/* what the port has lost, as counted (port/port.h) */
