@@ -16,6 +16,9 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define TRY_NS	  UINT64_C(2000000) /* between two tries to connect */
+#define SOON_MS	  2
+#define SOON_NS	  (1000 * NS_PER_MS) /* for so long an isolated process looks each SOON_MS */
+#define LATER_MS  20
 
 static uint64_t now_ns(void)
 {
@@ -35,6 +38,14 @@ static void lose(struct share_client *client)
 	__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
 }
 
+static void begin(struct client_away *away)
+{
+	const uint64_t now = now_ns();
+
+	away->end_ns = now + away->ms * NS_PER_MS;
+	__atomic_store_n(&away->since_ns, now, __ATOMIC_RELAXED);
+}
+
 bool client_go_away_locked(struct share_client *client)
 {
 	struct client_away *away = &client->away;
@@ -44,7 +55,7 @@ bool client_go_away_locked(struct share_client *client)
 	if (away->presence == CLIENT_BACK)
 		attach_close_fds(away->fds);
 	if (away->presence != CLIENT_AWAY && away->presence != CLIENT_GREETED)
-		away->end_ns = now_ns() + away->ms * NS_PER_MS;
+		begin(away);
 	away->tried_ns = 0;
 	set_presence(client, CLIENT_AWAY);
 	return true;
@@ -237,6 +248,13 @@ void client_seek_locked(struct share_client *client)
 	}
 	attach_ask_sender(client->socket, 0);
 	come_back(client, rc);
+}
+
+int client_away_ms(const struct share_client *client)
+{
+	const uint64_t since_ns = __atomic_load_n(&client->away.since_ns, __ATOMIC_RELAXED);
+
+	return now_ns() - since_ns < SOON_NS ? SOON_MS : LATER_MS;
 }
 
 int client_await_locked(struct share_client *client)

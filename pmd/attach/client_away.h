@@ -56,9 +56,10 @@ struct client_away {
 	enum client_presence presence; /* atomic */
 	uint32_t ms;		       /* how long to wait for the next owner; 0: not at all */
 	uint8_t token[SHARE_TOKEN_BYTES];
-	uid_t owner;   /* the user who listened when the process attached */
-	pid_t pid;     /* a child of fork(2) does not take its parent's place */
-	int report_fd; /* of the process; it has it as long as it runs */
+	uid_t owner;	   /* the user who listened when the process attached */
+	pid_t pid;	   /* a child of fork(2) does not take its parent's place */
+	int report_fd;	   /* of the process; it has it as long as it runs */
+	uint64_t since_ns; /* when the last owner ended; atomic */
 	uint64_t end_ns;
 	uint64_t tried_ns;
 	uint32_t ids;			 /* given to claims instead of the owner's */
@@ -77,6 +78,10 @@ bool client_go_away_locked(struct share_client *client);
 
 /** Look for the next owner, once. Does not wait, but for the answers of an owner that is there. */
 void client_seek_locked(struct share_client *client);
+
+/** Return in how many milliseconds an isolated process looks for the next owner, or for its
+ * answers, again: soon, unless the owner has been away for long. Any thread. */
+int client_away_ms(const struct share_client *client);
 
 /** Wait for an owner. 0 or -errno. */
 int client_await_locked(struct share_client *client);

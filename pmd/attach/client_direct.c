@@ -427,6 +427,9 @@ static int direct_conn_ms(const void *arg)
 	const struct client_direct *direct = arg;
 	int ms = direct->below->conn_ms(direct->below_arg);
 
+	/* What comes from the next owner wakes nobody. */
+	if (unlikely(client_is_between(direct->client)))
+		ms = client_away_ms(direct->client);
 	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
 		const int next = direct->peers[i] ? port_conn_ms(&direct->peers[i]->port) : -1;
 

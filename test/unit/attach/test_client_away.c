@@ -283,6 +283,15 @@ TEST(client_seek__not_for_ever)
 	assert_true(client.lost);
 }
 
+/* An owner that is away for long must not cost its programs much time. */
+TEST(client_away_ms__looks_again_soon_but_not_for_ever)
+{
+	go_away();
+	assert_true(client_away_ms(&client) <= 5);
+	client.away.since_ns -= 1100000000;
+	assert_true(client_away_ms(&client) >= 20);
+}
+
 TEST(client_seek__refuses_what_the_engine_cannot_use)
 {
 	struct share_message wrong[8];
