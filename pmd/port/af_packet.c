@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "netdev/netdev.h"
+#include "psock/psock.h"
 #include "wire/build.h"
 
 #define L2_MAX		  22 /* Ethernet and two VLAN tags */
@@ -24,23 +25,19 @@
 #define BLOCK_BYTES	  65536
 #define RING_BYTES	  (8u << 20) /* for a burst while this process waits for a CPU */
 
-static int af_packet_check_privilege(void)
+int af_packet_socket(void)
 {
-	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	int err;
+	const int fd = psock_socket();
 
-	if (fd >= 0) {
-		close(fd);
-		return 0;
-	}
-	err = errno;
-	if (err == EPERM || err == EACCES)
+	if (fd >= 0)
+		return fd;
+	if (fd == -EPERM || fd == -EACCES)
 		log_error(
 			"packet sockets need the privilege CAP_NET_RAW: run as root, or give it to "
 			"the program (setpriv, systemd's AmbientCapabilities)");
 	else
-		log_error("cannot open a packet socket: %s", strerror(err));
-	return -err;
+		log_error("cannot open a packet socket: %s", strerror(-fd));
+	return fd;
 }
 
 int af_packet_learn_netdev(struct port *port, const char *ifname)
@@ -64,9 +61,12 @@ int af_packet_learn_netdev(struct port *port, const char *ifname)
 
 int af_packet_learn(struct port *port, const char *ifname)
 {
-	const int rc = af_packet_check_privilege();
+	const int fd = af_packet_socket();
 
-	return rc == 0 ? af_packet_learn_netdev(port, ifname) : rc;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return af_packet_learn_netdev(port, ifname);
 }
 
 uint32_t af_packet_frame_bytes(uint32_t mtu_bytes)

@@ -12,7 +12,12 @@
 /** Get the MTU and the speed of a port on a kernel interface. 0 or -errno (logged). */
 int af_packet_learn_netdev(struct port *port, const char *ifname);
 
-/** Do the same for a port that needs packet sockets, after a check of the privilege. */
+/** Return a packet socket that receives nothing yet (psock_socket), or -errno (logged): the process
+ * may have none. */
+int af_packet_socket(void);
+
+/** Do the same as af_packet_learn_netdev for a port that needs packet sockets, after a check of the
+ * privilege. */
 int af_packet_learn(struct port *port, const char *ifname);
 
 /** Return the size of a buffer that holds the longest frame of the interface and of ours. */
