@@ -22,9 +22,12 @@
 
 #define ANSWER_MS 5000
 #define LEAVE_MS  10000
+/* of the command that the service manager waits for: the other uroced goes on (uroced.service) */
+#define REFUSED_STATUS 2
 
 static int others[SETTINGS_PORTS_MAX]; /* connections to the other uroced, by port */
 static size_t other_count;
+static size_t own_count;    /* ports of these that this uroced has, too */
 static int command_fd = -1; /* the command that the service manager waits for reads its end */
 
 static int replace_connect(const struct settings *settings, uint32_t number)
@@ -59,7 +62,7 @@ static int replace_wait(int fd, int ms)
 	return rc < 0 ? -errno : 0;
 }
 
-static int replace_tell(int fd, uint32_t number)
+static int replace_tell(int fd, enum share_replace number)
 {
 	const struct share_message message = {
 		.type = SHARE_REPLACE, .version = SHARE_VERSION, .number = number};
@@ -79,12 +82,12 @@ static void replace_keep_socket(struct serve_passed *passed, int fd, bool remove
 	passed->fds[passed->count++] = fd;
 }
 
-/* Ask for what a port has. 0 or -errno. */
-static int replace_ask_port(int fd, struct serve_passed *passed, int *table)
+/* Ask for what a port has, and how many ports there are. 0 or -errno. */
+static int replace_ask_port(int fd, struct serve_passed *passed, int *table, size_t *ports)
 {
 	struct share_message answer;
 	int fds[SHARE_FDS];
-	int rc = replace_tell(fd, 0);
+	int rc = replace_tell(fd, SHARE_REPLACE_ASK);
 
 	if (rc == 0)
 		rc = replace_wait(fd, ANSWER_MS);
@@ -100,11 +103,24 @@ static int replace_ask_port(int fd, struct serve_passed *passed, int *table)
 		return answer.result < 0 ? answer.result : -EPROTO;
 	}
 	*table = fds[SHARE_REPLACE_FD_TABLE];
+	*ports = RTE_MIN((size_t)answer.welcome.ports, (size_t)SETTINGS_PORTS_MAX);
 	replace_keep_socket(passed, fds[SHARE_REPLACE_FD_TRUSTED], answer.number & 1);
 	replace_keep_socket(passed, fds[SHARE_REPLACE_FD_ISOLATED], answer.number & 2);
 	return 0;
 }
 
+/* End the command that the service manager waits for. */
+static void replace_tell_command(uint8_t status)
+{
+	if (command_fd < 0)
+		return;
+	if (write(command_fd, &status, sizeof(status)) != sizeof(status))
+		log_warn("--replace: the command has ended before: %s", strerror(errno));
+	close(command_fd);
+	command_fd = -1;
+}
+
+/* The other uroced goes on. */
 static int replace_say_why(const char *path, int rc)
 {
 	if (rc == -EPERM)
@@ -119,12 +135,29 @@ static int replace_say_why(const char *path, int rc)
 			  path);
 	else
 		log_error("--replace: the uroced at %s: %s", path, strerror(-rc));
+	replace_tell_command(REFUSED_STATUS);
 	return rc;
+}
+
+/* Connect to the ports that the other uroced has, and this one has not: it leaves only if all of
+ * its ports are told. 0 or -errno. */
+static int replace_find_more(const struct settings *settings, size_t ports)
+{
+	while (other_count < ports) {
+		const int fd = replace_connect(settings, (uint32_t)other_count);
+
+		if (fd < 0)
+			return replace_say_why(settings->socket, fd);
+		others[other_count++] = fd;
+	}
+	return 0;
 }
 
 int replace_ask(const struct settings *settings, size_t count, struct serve_passed *passed,
 		int *tables)
 {
+	size_t ports = 0;
+
 	for (size_t i = 0; i < count; i++) {
 		const int fd = replace_connect(settings, (uint32_t)i);
 		int rc;
@@ -139,19 +172,20 @@ int replace_ask(const struct settings *settings, size_t count, struct serve_pass
 		if (fd < 0)
 			return replace_say_why(settings->socket, fd);
 		others[other_count++] = fd;
-		rc = replace_ask_port(fd, passed, &tables[i]);
+		rc = replace_ask_port(fd, passed, &tables[i], &ports);
 		if (rc != 0)
 			return replace_say_why(settings->socket, rc);
 	}
-	return 0;
+	own_count = other_count;
+	return replace_find_more(settings, ports);
 }
 
 /* Wait for the process that takes over, and end as it says. */
 static void replace_be_command(int fd)
 {
-	char byte;
+	uint8_t status;
 
-	_exit(read(fd, &byte, sizeof(byte)) == sizeof(byte) ? EXIT_SUCCESS : EXIT_FAILURE);
+	_exit(read(fd, &status, sizeof(status)) == sizeof(status) ? status : EXIT_FAILURE);
 }
 
 int replace_leave_command(void)
@@ -182,12 +216,7 @@ int replace_leave_command(void)
 
 void replace_end_command(void)
 {
-	if (command_fd < 0)
-		return;
-	if (write(command_fd, "", 1) != 1)
-		log_warn("--replace: the command has ended before: %s", strerror(errno));
-	close(command_fd);
-	command_fd = -1;
+	replace_tell_command(EXIT_SUCCESS);
 }
 
 void replace_take_over(void *arg)
@@ -201,7 +230,8 @@ void replace_take_over(void *arg)
 		exit(EXIT_FAILURE);
 	}
 	for (size_t i = 0; i < other_count; i++)
-		(void)replace_tell(others[i], 1);
+		(void)replace_tell(others[i],
+				   i < own_count ? SHARE_REPLACE_LEAVE : SHARE_REPLACE_END);
 	/* They end with the process. */
 	for (size_t i = 0; i < other_count; i++) {
 		if (replace_wait(others[i], LEAVE_MS) != 0) {

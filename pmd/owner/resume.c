@@ -151,6 +151,8 @@ void resume_taken(struct server *server, const struct resume_awaited *kept)
 		if (resume->awaited[i].index != kept->index)
 			continue;
 		resume->awaited[i] = resume->awaited[--resume->awaited_count];
+		/* What was reserved for it beyond what it has got may be others' now. */
+		slot_give_full_shares(server);
 		return;
 	}
 }
@@ -310,6 +312,11 @@ static bool resume_may_replace(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
+static void resume_leave(struct server *server)
+{
+	__atomic_store_n(&server->resume.must_leave, true, __ATOMIC_RELEASE);
+}
+
 int resume_replace(struct server *server, int fd, const struct share_message *message)
 {
 	const uint32_t away_ms = server->resume.away_ms;
@@ -323,17 +330,25 @@ int resume_replace(struct server *server, int fd, const struct share_message *me
 		(void)message_send(fd, &answer, NULL, 0);
 		return answer.result;
 	}
+	if (message->number == SHARE_REPLACE_END) {
+		log_warn("the next uroced does not have port %s: its programs get a fatal event",
+			 server->unique);
+		resume_give_up(server);
+		resume_leave(server);
+		return 0;
+	}
 	server->resume.away_ms = RESUME_AWAY_MS;
 	resume_tell_all(server);
-	if (message->number == 0) {
+	if (message->number == SHARE_REPLACE_ASK) {
 		/* Processes have been told early, because one may ask us something while we leave.
 		 * But we leave only when the next owner says so. */
 		server->resume.away_ms = away_ms;
 		/* The number tells which sockets' files the next owner has to remove. */
 		answer.number = (clients->trusted.path[0] != '\0') |
 				(clients->isolated.path[0] != '\0') << 1;
+		answer.welcome.ports = server->ports;
 		return message_send(fd, &answer, fds, SHARE_REPLACE_FDS - (fds[2] < 0));
 	}
-	__atomic_store_n(&server->resume.must_leave, true, __ATOMIC_RELEASE);
+	resume_leave(server);
 	return 0;
 }

@@ -164,6 +164,10 @@ static inline bool slot_is_served(const struct slot *slot)
 
 /* slot_begin.c: the beginning of a process's time in a slot */
 
+/** Return how many free slots are reserved for nobody: neither for engines of processes that have a
+ * slot, nor for processes of the last owner, unless one of these asks (`returns`). */
+uint32_t slot_unreserved(const struct server *server, bool returns);
+
 /* Flags of slot_begin. */
 #define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
 #define SLOT_HOLDS_NOTHING 0x2 /* it says that it maps no memory of its earlier slots */

@@ -87,19 +87,26 @@ static int slot_check_others(struct server *server, int socket, bool holds_nothi
 	return 0;
 }
 
-/* Find a slot that is free and not reserved. */
-static int slot_find_free(const struct server *server, uint32_t reserved)
+/* Find the first free slot. */
+static int slot_find_free(const struct server *server)
 {
-	int found = -ENOSPC;
+	for (int i = 0; i < server->slots.max; i++) {
+		if (server->slots.all[i].state == SLOT_FREE)
+			return i;
+	}
+	return -ENOSPC;
+}
+
+uint32_t slot_unreserved(const struct server *server, bool returns)
+{
+	uint32_t reserved = returns ? 0 : resume_needs(server, USER_TRUSTED).slots;
 	uint32_t free = 0;
 
-	for (int i = server->slots.max - 1; i >= 0; i--) {
-		if (server->slots.all[i].state != SLOT_FREE)
-			continue;
-		found = i;
-		free++;
+	for (uint16_t i = 0; i < server->slots.max; i++) {
+		free += server->slots.all[i].state == SLOT_FREE;
+		reserved += server->slots.all[i].engine_shares;
 	}
-	return free > reserved ? found : -ENOSPC;
+	return free - RTE_MIN(free, reserved);
 }
 
 static void slot_welcome(const struct server *server, uint16_t number,
@@ -269,11 +276,9 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 			 : slot_check_others(server, socket, (flags & SLOT_HOLDS_NOTHING) != 0);
 	found = slot_find_kept(server, socket, isolated, hello->token, &kept);
 	if (number == 0)
-		number = found < 0 ? found
-				   : slot_find_free(
-					     server,
-					     found > 0 ? 0
-						       : resume_needs(server, USER_TRUSTED).slots);
+		number = found;
+	if (number >= 0)
+		number = slot_unreserved(server, found > 0) > 0 ? slot_find_free(server) : -ENOSPC;
 	rc = number;
 
 	if (number >= 0) {
@@ -313,7 +318,7 @@ int slot_begin_further(struct server *server, int socket, const struct share_mes
 	int rc;
 
 	if (number == 0)
-		number = slot_find_free(server, 0);
+		number = slot_find_free(server);
 	rc = number;
 	if (number >= 0) {
 		rc = slot_open(server, (uint16_t)number, socket, false, hello, NULL, &message);

@@ -47,6 +47,7 @@ void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count,
 
 	/* An engine without a full share would have few buffers, and no packet socket. */
 	if (count <= 1 || count > SHARE_ENGINES_MAX || !slot->has_full_share ||
+	    slot_unreserved(server, returns) < count ||
 	    engine_count_further(server) + needs.further + count - 1 > most ||
 	    server->slots.full_shares + needs.shares + count - 1 > SERVER_FULL_SHARES)
 		return;

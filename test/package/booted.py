@@ -286,6 +286,8 @@ class BootedTest:
                 self._check(f"programs run through {TIMES} restarts", service.restart)
                 self._check("a reload reads the settings again", service.reload)
                 self._check("programs run through an upgrade", service.upgrade)
+                self._check("an uroced that cannot be replaced reads its settings again", service.refused)
+                self._check("a package that may restart nothing says so", service.held_back)
                 self._check("programs run through the end of the upgraded uroced", service.killed)
         finally:
             service.close()

@@ -12,6 +12,7 @@ from programs.share.share import SECONDS
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 PORT = 26100
 TIMES = 2
+AWAY_SECONDS = 8  # less than programs wait for an uroced that comes back
 LOCAL = ["--port", "local0", "--ip", "198.18.0.1/24"]
 MEMIF = "net_memif0,socket={dir}/memif.sock,role="
 PORTS = """[port uroce0]
@@ -45,9 +46,14 @@ class ReplacedTest:
     def run_all(self):
         for number, case in enumerate(CASES):
             self._report.check(f"restart: --replace on {case[0]}", self._run, number, *case[1:])
-            for process in self._processes:
-                process.kill()
-            self._processes.clear()
+            self._end()
+        self._report.check("restart: --replace with one port less", self._fewer)
+        self._end()
+
+    def _end(self):
+        for process in self._processes:
+            process.kill()
+        self._processes.clear()
 
     def _words(self, words):
         return [word.format(dir=self._dir) for word in words]
@@ -93,3 +99,30 @@ class ReplacedTest:
         wait_until(lambda: client.poll() is not None or len(client.output()) > length, SECONDS)
         if client.poll() is not None or server.poll() is not None or len(client.output()) == length:
             raise CheckFailed("the programs do not go on", [*client.story("client"), *server.story("server"), *uroced.story("uroced")])
+
+    def _fewer(self):
+        """Programs on the port that remains go on. Those on the other one get a fatal event, and do not wait for it."""
+        self._dir = tempfile.mkdtemp(dir=self._work_dir)
+        clients = {}
+        config = os.path.join(self._dir, "ports.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(PORTS)
+        uroced = self._uroced("uroced-0", ["--config", config])
+        for number, device in enumerate(("uroce0", "uroce1")):
+            port = str(PORT + 20 + number)
+            argv = ["stdbuf", "-oL", *WRITE, "-F", "-d", device, "-x", "1", "--run_infinitely", "-D", "1", "-p", port]
+            server = self._program(f"server-{device}", ["--socket", "{dir}/uroced.sock"], argv)
+            if not wait_until(lambda s=server, p=port: s.poll() is not None or s.listens(int(p)), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            clients[device] = (self._program(f"client-{device}", ["--socket", "{dir}/uroced.sock"], [*argv, "127.0.0.1"]), server)
+        for client, server in clients.values():
+            self._goes_on(client, server, uroced)
+        with open(config, "w", encoding="ascii") as file:
+            file.write(PORTS[:PORTS.index("[port uroce1]")])
+        last, uroced = uroced, self._uroced("uroced-1", ["--config", config], "--replace")
+        if last.wait(SECONDS) != 0:
+            raise CheckFailed("the replaced uroced fails", last.story("uroced"))
+        self._goes_on(*clients["uroce0"], uroced)
+        for program in clients["uroce1"]:
+            if program.wait(AWAY_SECONDS) in (None, 0):
+                raise CheckFailed("a program on the port that has gone did not notice", program.story("program"))

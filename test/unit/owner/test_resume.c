@@ -23,6 +23,7 @@ static struct report_set reports;
 static struct settings settings;
 static int table; /* that somebody keeps */
 static int ends[16], end_count;
+static uint32_t engines = 1; /* of the programs that ask */
 
 static void begin_owner(bool kept)
 {
@@ -83,7 +84,7 @@ TEST_FIXTURE(setup, teardown);
 /* Ask for a slot with a token, or NULL. */
 static int ask(bool isolated, const uint8_t *token, struct share_message *welcome)
 {
-	struct share_message hello = {.engine.count = 1};
+	struct share_message hello = {.engine.count = engines};
 	int fds[SHARE_FDS], pair[2], rc;
 
 	if (token)
@@ -197,6 +198,44 @@ TEST(resume__new_programs_do_not_take_what_is_needed)
 	assert_int_equal(ask(false, NULL, &again), 0);
 	assert_int_equal(ask(false, NULL, &again), 0);
 	assert_int_equal(ask(false, NULL, &again), -ENOSPC);
+}
+
+/* Nor do the further engines of new programs. */
+TEST(resume__engines_of_new_programs_do_not_take_what_is_needed)
+{
+	struct share_message before[6], other;
+
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(ask(false, NULL, &before[i]), 0);
+	end_owner();
+	begin_owner(true);
+	server.slots.max = 8;
+	engines = 3;
+	assert_int_equal(ask(false, NULL, &other), 0);
+	engines = 1;
+	assert_int_equal(other.welcome.engines, 1);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(ask(false, before[i].token, &other), 0);
+}
+
+/* What nobody needs any more is given at once, not when the time of the others is over. */
+TEST(resume__full_shares_do_not_stay_unused)
+{
+	struct share_message before[2], other;
+
+	assert_int_equal(ask(false, NULL, &before[0]), 0);
+	assert_int_equal(ask(false, NULL, &before[1]), 0);
+	end_owner();
+	begin_owner(true);
+	server.slots.full_shares = SERVER_FULL_SHARES - 2;
+	assert_int_equal(ask(false, NULL, &other), 0);
+	assert_false(server.slots.all[other.welcome.slot].has_full_share);
+	assert_int_equal(ask(false, before[0].token, &before[0]), 0);
+	/* Another program ends, while one share is reserved. */
+	server.slots.full_shares--;
+	assert_int_equal(ask(false, before[1].token, &before[1]), 0);
+	assert_true(server.slots.all[before[1].welcome.slot].has_full_share);
+	assert_true(server.slots.all[other.welcome.slot].has_full_share);
 }
 
 /* Nor do untrusted ones. */
@@ -316,5 +355,68 @@ TEST(resume__is_told_only_if_the_table_is_kept)
 	begin_owner(false);
 	assert_int_equal(ask(false, NULL, &welcome), 0);
 	assert_int_equal(welcome.away_ms, 0);
+	assert_false(resume_hand_over(&server));
+}
+
+/* The next owner asks for a port's table and sockets, and then that this one leaves. Returns the
+ * answer to the first, or the error. */
+static int replace(enum share_replace number, struct share_message *answer)
+{
+	const struct share_message request = {.type = SHARE_REPLACE, .number = number};
+	int fds[SHARE_FDS], pair[2], rc;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	rc = resume_replace(&server, pair[0], &request);
+	if (rc == 0 && number == SHARE_REPLACE_ASK) {
+		assert_int_equal(message_receive(pair[1], answer, fds), 0);
+		for (int i = 0; i < SHARE_FDS; i++) {
+			if (fds[i] >= 0)
+				close(fds[i]);
+		}
+	}
+	close(pair[0]);
+	close(pair[1]);
+	return rc;
+}
+
+/* Return the time that a program waits for the next owner, as it was told last. */
+static uint32_t told_away_ms(void)
+{
+	struct share_message message = {0};
+	int fds[SHARE_FDS];
+
+	while (message_receive(ends[0], &message, fds) == 0)
+		;
+	return message.away_ms;
+}
+
+TEST(resume_replace__tells_how_many_ports_must_leave)
+{
+	struct share_message welcome, answer;
+
+	server.ports = 2;
+	server.pending_clients.trusted.fd = server.pending_clients.isolated.fd = -1;
+	assert_int_equal(ask(false, NULL, &welcome), 0);
+	server.pending_clients.trusted.fd = dup(server.epoll_fd);
+	assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), 0);
+	close(server.pending_clients.trusted.fd);
+	assert_int_equal(answer.result, 0);
+	assert_int_equal(answer.welcome.ports, 2);
+	assert_false(server.resume.must_leave);
+	assert_int_equal(replace(SHARE_REPLACE_LEAVE, NULL), 0);
+	assert_true(server.resume.must_leave);
+	assert_int_equal(told_away_ms(), RESUME_AWAY_MS);
+	assert_true(resume_hand_over(&server));
+}
+
+/* The next owner does not have this port: its programs must not wait for it. */
+TEST(resume_replace__of_a_port_that_nobody_goes_on_with)
+{
+	struct share_message welcome;
+
+	assert_int_equal(ask(false, NULL, &welcome), 0);
+	assert_int_equal(replace(SHARE_REPLACE_END, NULL), 0);
+	assert_true(server.resume.must_leave);
+	assert_int_equal(told_away_ms(), 0);
 	assert_false(resume_hand_over(&server));
 }

@@ -239,6 +239,18 @@ static uint32_t granted(uint32_t engines)
 	return message.welcome.engines;
 }
 
+/* The slots of its further engines are reserved for a process from its welcome on. */
+TEST(slot_begin__takes_no_slot_that_another_process_needs)
+{
+	server.slots.max = ENGINES + 2;
+	server.slots.full_shares = ENGINES;
+	assert_int_equal(granted(3), 1);
+	server.slots.all[first].pid = getpid();
+	for (uint32_t i = 1; i < ENGINES; i++)
+		begin(i);
+	server.slots.max = SERVE_SLOTS_MAX;
+}
+
 TEST(slot_engine_reserve__leaves_full_shares_to_other_processes)
 {
 	assert_int_equal(server.slots.full_shares, ENGINES);

@@ -49,10 +49,17 @@ enum share_message_type {
 	SHARE_XRC,
 	/* process: it has told the next owner all that it had; no reply */
 	SHARE_RETURNED,
-	/* The next owner asks for what it needs to go on here (number: 0), and then that this one
-	 * leaves (1). owner: the answer to the first, with descriptors; the end of the connection
-	 * is the answer to the second. */
+	/* The next owner asks for what it needs to go on here, and then that this one leaves
+	 * (number: enum share_replace). owner: the answer to the first, with descriptors and the
+	 * number of its ports (welcome.ports); the end of the connection is the answer to the
+	 * others. */
 	SHARE_REPLACE,
+};
+
+enum share_replace {
+	SHARE_REPLACE_ASK,
+	SHARE_REPLACE_LEAVE, /* processes wait for the next owner */
+	SHARE_REPLACE_END,   /* the next owner does not have this port: processes lose it */
 };
 
 /* Descriptors that come with a welcome, in this order. */
