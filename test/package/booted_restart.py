@@ -4,16 +4,14 @@
 import json
 import os
 import re
-import threading
-import time
 
 from harness.process import Namespace, Process, ask, run, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_CTL, UROCE_RUN
+from harness.waits import Waits
 
 SECONDS = 60
 TIMES = 10
-LOOK_SECONDS = 0.002
 NICE = 0  # of the programs, as of uroced: systemd starts it
 HERE, THERE = "10.9.5.1", "10.9.5.2"
 CONFIG = """[uroce]
@@ -25,34 +23,10 @@ netdev = wire0
 RPING = "stdbuf -oL rping -v -a {} -S 32 "
 BW = "stdbuf -oL ib_write_bw -F -d uroce0 -x 1 -D 1 --run_infinitely -p 18800 "
 UNIT = "uroced.service"
-
-
-class Waits(threading.Thread):
-    """Measures for how long no program's output grows, at most."""
-
-    def __init__(self, programs):
-        super().__init__(daemon=True)
-        self._programs = programs
-        self._end = threading.Event()
-        self.longest = dict.fromkeys(programs, 0.0)
-
-    def run(self):
-        seen = {name: (0, time.monotonic()) for name in self._programs}
-        while not self._end.wait(LOOK_SECONDS):
-            for name, program in self._programs.items():
-                now, length = time.monotonic(), os.path.getsize(program.log_path)
-                self.longest[name] = max(self.longest[name], now - seen[name][1])
-                if length != seen[name][0]:
-                    seen[name] = (length, now)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self._end.set()
-        self.join()
-        print("    longest wait:", ", ".join(f"{name} {wait * 1000:.0f} ms" for name, wait in self.longest.items()))
+STAYS = "stays at version"
+# The service of one port, by its instance. systemd divides arguments in quotes as a shell does.
+OTHERS = {"quoted": '--port local1 --ip "198.18.9.1/24"', "null": "--port net_null0 --ip 198.18.10.1/24"}
+POLICY = "/usr/sbin/policy-rc.d"
 
 
 class RestartedService:
@@ -154,16 +128,53 @@ class RestartedService:
         """The new uroced takes the place of the running one, and is then the service's main process."""
         before = self._machine.main_pid(UNIT)
         self._place.copy(self._debs.file("uroce", self._debs.later), "/tmp")
+        self._start_other("quoted")
         with Waits(self._clients()):
-            output = self._machine.run("dpkg -i /tmp/uroce_*+later_*.deb")
+            output = self._install_later()
             self._judge()
         pid = self._machine.main_pid(UNIT)
-        if pid == before or "stays at version" in output or self._machine.try_(f"[ /proc/{pid}/exe -ef /usr/sbin/uroced ]")[0]:
+        if pid == before or STAYS in output or not self._is_new(UNIT) or not self._is_new("uroced@quoted"):
             raise CheckFailed("the earlier uroced goes on", [*output.splitlines(), *self._journal()])
+        self._machine.run("systemctl stop uroced@quoted.socket uroced@quoted.service")
         found = self._machine.run(f"systemctl show -p ActiveState -p SubState -p NRestarts -p Result {UNIT}; pidof uroced")
         if not re.search(rf"^{pid}$", found, re.M) or {"ActiveState=active", "SubState=running", "Result=success",
                                                         "NRestarts=0"} - set(found.split()):
             raise CheckFailed("the service is not as it was", [*found.splitlines(), *self._journal()])
+
+    def _start_other(self, instance):
+        self._machine.write(f"/etc/default/uroced-{instance}", f"UROCED_ARGS='{OTHERS[instance]} --isolated=/run/uroce/{instance}-isolated.sock'\n")
+        self._machine.run(f"systemctl start uroced@{instance}.service")
+
+    def _install_later(self):
+        return self._machine.run("dpkg -i /tmp/uroce_*+later_*.deb")
+
+    def _is_new(self, unit):
+        return self._machine.try_(f"[ /proc/{self._machine.main_pid(unit)}/exe -ef /usr/sbin/uroced ]")[0] == 0
+
+    def refused(self):
+        """A port that starts anew with uroced: the earlier one goes on, reads its settings again, and the package says so."""
+        self._start_other("null")
+        before = self._machine.main_pid("uroced@null")
+        output = self._install_later()
+        said = self._machine.run("journalctl --no-pager -u uroced@null -o cat")
+        if STAYS not in output or "settings are read again" not in said or self._machine.main_pid("uroced@null") != before:
+            raise CheckFailed("it is not as it was", [*output.splitlines(), *said.splitlines()])
+        self._machine.run("systemctl stop uroced@null.socket uroced@null.service")
+        self._all_go_on()
+
+    def held_back(self):
+        """The administrator forbids that packages restart services: the package says that the earlier uroced goes on."""
+        before = self._machine.main_pid(UNIT)
+        self._machine.write(POLICY, "#!/bin/sh\nexit 101\n")
+        try:
+            self._machine.run(f"chmod 755 {POLICY}")
+            output = self._install_later()
+        finally:
+            self._machine.run(f"rm {POLICY}")
+        if STAYS not in output or self._machine.main_pid(UNIT) != before or self._is_new(UNIT):
+            raise CheckFailed("the package does not say it", output.splitlines())
+        self._machine.run(f"systemctl reload {UNIT}")
+        self._judge()
 
     def killed(self):
         """systemd starts the service again, and has the table of the uroced that took over."""

@@ -48,6 +48,7 @@ from programs.share.crowds import CrowdsTest  # noqa: E402
 from programs.share.operate import OperateTest  # noqa: E402
 from programs.share.replaced import ReplacedTest  # noqa: E402
 from programs.share.restart import RestartTest  # noqa: E402
+from programs.share.restart_waits import RestartWaitsTest  # noqa: E402
 from programs.share.share import ShareTest  # noqa: E402
 from programs.tools.ci import CiTest  # noqa: E402
 from programs.tools.ctl import CtlTest  # noqa: E402
@@ -123,6 +124,7 @@ def groups(options):
         drawn("fuzz", FuzzTest, alone=True, needs_root="it has fuzzers of several users"),
         plain("restart", RestartTest, alone=True),
         plain("restart", ReplacedTest, alone=True),
+        plain("restart", RestartWaitsTest, alone=True),
         plain("crowds", CrowdsTest, alone=True),
         Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
         # The last group, because it looks at what all others have tried.
