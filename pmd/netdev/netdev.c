@@ -26,7 +26,6 @@ static int netdev_ioctl(const char *name, unsigned long request, struct ifreq *i
 
 	if (fd < 0)
 		return -errno;
-	memset(ifr, 0, sizeof(*ifr));
 	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
 	rc = ioctl(fd, request, ifr) < 0 ? -errno : 0;
 	close(fd);
@@ -149,7 +148,7 @@ static int netdev_add_all_addresses(const char *name, struct netdev *netdev)
 
 int netdev_query(const char *name, struct netdev *netdev)
 {
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 	int rc;
 
 	memset(netdev, 0, sizeof(*netdev));
@@ -175,9 +174,20 @@ int netdev_query(const char *name, struct netdev *netdev)
 	return netdev_add_all_addresses(name, netdev);
 }
 
+int netdev_limit_mtu(const char *name, uint32_t mtu_bytes)
+{
+	struct ifreq ifr = {0};
+	const int rc = netdev_ioctl(name, SIOCGIFMTU, &ifr);
+
+	if (rc != 0 || (uint32_t)ifr.ifr_mtu <= mtu_bytes)
+		return rc;
+	ifr.ifr_mtu = (int)mtu_bytes;
+	return netdev_ioctl(name, SIOCSIFMTU, &ifr);
+}
+
 bool netdev_running(const char *name)
 {
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 
 	if (netdev_ioctl(name, SIOCGIFFLAGS, &ifr) != 0)
 		return false;
@@ -188,7 +198,7 @@ int netdev_mac_of(const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
 	char name[IF_NAMESIZE];
 	unsigned int ifindex;
-	struct ifreq ifr;
+	struct ifreq ifr = {0};
 
 	if (rtnl_local(gid, &ifindex) != 0 || !if_indextoname(ifindex, name) ||
 	    netdev_ioctl(name, SIOCGIFHWADDR, &ifr) != 0 ||

@@ -11,7 +11,9 @@
 
 #include <rte_ether.h>
 
+#include "base/log.h"
 #include "config/settings.h"
+#include "netdev/netdev.h"
 #include "port/ethdev_plan.h"
 #include "server.h"
 
@@ -46,7 +48,14 @@ static int kernel_open_port(struct server *server, const char *name)
 	kernel->mbuf_bytes = port->mbuf_bytes;
 	kernel->make_pool = kernel_share_pool;
 	kernel->make_pool_arg = server;
-	return port_open(kernel);
+	rc = port_open(kernel);
+	/* The kernel must not send what the port does not carry. */
+	if (rc == 0)
+		rc = netdev_limit_mtu(name, port->mtu_bytes);
+	if (rc != 0)
+		log_error("no interface '%s' with the port's MTU of %u: %s", name, port->mtu_bytes,
+			  strerror(-rc));
+	return rc;
 }
 
 int kernel_open(struct server *server, const struct settings *settings)

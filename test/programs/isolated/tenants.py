@@ -39,7 +39,7 @@ class TenantsTest:
         with open(path, "w", encoding="ascii") as file:
             file.write(SETTINGS)
         self._owner = Uroced(self._here, self._work_dir, None, "--config", path, "--port", "net_null0", "--ip", f"{ADDRESS}/24",
-                             f"--isolated={self._socket}", "--file-prefix", f"uroce-tenants-{os.getpid()}")
+                             f"--isolated={self._socket}", "--file-prefix", f"uroce-tenants-{os.getpid()}", "--log-level", "info")
         self._names = 0
 
     def run_all(self):
@@ -89,6 +89,8 @@ class TenantsTest:
             done = ask([*attach, "ibv_devinfo"], SECONDS)
             expect(done.returncode != 0 and "have all the queue pairs" in done.stderr, "a second program attaches", done.stdout,
                    done.stderr)
+            expect(wait_until(lambda: "(ibv_devinfo) of user" in self._owner.process.output(), SECONDS), "uroced does not say it",
+                   *self._owner.process.story("uroced"))
         finally:
             holder.kill()
         expect(wait_until(lambda: ask([*attach, "ibv_devinfo"], SECONDS).returncode == 0, SECONDS), "none is given again",

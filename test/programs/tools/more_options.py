@@ -37,6 +37,7 @@ class MoreOptionsTest:
                                ("uroce-run --explain", self._explain),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
+                               ("uroced --kernel, a small MTU", self._small_kernel),
                                ("testroce's port", self._port),
                                ("testroce's test", self._test)):
             self._report.check(f"options: {name}", function)
@@ -119,7 +120,8 @@ class MoreOptionsTest:
         expect(done.returncode == 1 and "10.9.6.253" in done.stderr, "a lost gateway", done.stderr)
 
     def _kernel(self):
-        """Two hosts with a memif link: their kernels share it with uroced."""
+        """Two hosts with a memif link: their kernels share it with uroced. What the kernel's interface carries agrees with the
+        port, and is no more than the driver of the interface can."""
         spaces = [self._space, Namespace("options2")]
         with Running() as running:
             for number, (space, role) in enumerate(zip(spaces, ("server", "client")), 1):
@@ -129,6 +131,7 @@ class MoreOptionsTest:
                 if not wait_until(lambda number=number: ask([UROCED, "--status", "--socket", f"{self._work_dir}/kernel-{number}.sock"],
                                                             SECONDS).returncode == 0, SECONDS):
                     running.fail("uroced does not serve")
+                expect(self._mtu_of_tap(space) == 1500, "the MTU for a port of 4200", self._mtu_of_tap(space))
                 space.run("ip", "addr", "add", f"10.9.4.{number}/24", "dev", "tap0")
                 space.run("ip", "link", "set", "tap0", "up")
             done = ask([*spaces[0].prefix, sys.executable, PING, "10.9.4.2", "1000"], SECONDS)
@@ -139,6 +142,21 @@ class MoreOptionsTest:
                                         self._log())) for number, options in enumerate((["-s", meet], [meet]), 1)]
             if any(end.wait(SECONDS) != 0 for end in ends):
                 running.fail("a program fails")
+
+    def _small_kernel(self):
+        """The port carries less than the kernel's interface could."""
+        space = Namespace("options3")
+        owner = Uroced(space, self._work_dir, None, "--port", "net_null0", "--mtu", "1200", "--kernel", "tap0", "--file-prefix",
+                       f"options-{os.getpid()}-3", name="options-kernel")
+        owner.run()
+        try:
+            expect(self._mtu_of_tap(space) == 1200, "the MTU for a port of 1200", self._mtu_of_tap(space))
+        finally:
+            owner.process.kill()
+
+    @staticmethod
+    def _mtu_of_tap(space):
+        return json.loads(ask([*space.prefix, "ip", "-j", "link", "show", "tap0"], SECONDS).stdout)[0]["mtu"]
 
     def _testroce(self, *options, text=""):
         done = ask([*self._space.prefix, TESTROCE, *options], SECONDS, text)

@@ -25,6 +25,9 @@ struct netdev {
  */
 int netdev_query(const char *name, struct netdev *netdev);
 
+/** Lower the MTU of an interface, unless it is as low already. MT-safe. 0 or -errno. */
+int netdev_limit_mtu(const char *name, uint32_t mtu_bytes);
+
 /** Return true if the interface is up and has a carrier. MT-safe. */
 bool netdev_running(const char *name);
 
