@@ -25,7 +25,7 @@ BW = "stdbuf -oL ib_write_bw -F -d uroce0 -x 1 -D 1 --run_infinitely -p 18800 "
 UNIT = "uroced.service"
 STAYS = "stays at version"
 # The service of one port, by its instance. systemd divides arguments in quotes as a shell does.
-OTHERS = {"quoted": '--port local1 --ip "198.18.9.1/24"', "null": "--port net_null0 --ip 198.18.10.1/24"}
+OTHERS = {"quoted": '--port local1 --ip "198.18.9.1/24"', "null": "--config /etc/uroce/uroce.conf --port net_null0 --ip 198.18.10.1/24"}
 POLICY = "/usr/sbin/policy-rc.d"
 
 
