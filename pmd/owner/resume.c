@@ -312,8 +312,9 @@ static bool resume_may_replace(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static void resume_leave(struct server *server)
+static void resume_leave(struct server *server, int fd)
 {
+	server->resume.next_fd = fd;
 	__atomic_store_n(&server->resume.must_leave, true, __ATOMIC_RELEASE);
 }
 
@@ -334,7 +335,7 @@ int resume_replace(struct server *server, int fd, const struct share_message *me
 		log_warn("the next uroced does not have port %s: its programs get a fatal event",
 			 server->unique);
 		resume_give_up(server);
-		resume_leave(server);
+		resume_leave(server, fd);
 		return 0;
 	}
 	server->resume.away_ms = RESUME_AWAY_MS;
@@ -349,6 +350,6 @@ int resume_replace(struct server *server, int fd, const struct share_message *me
 		answer.welcome.ports = server->ports;
 		return message_send(fd, &answer, fds, SHARE_REPLACE_FDS - (fds[2] < 0));
 	}
-	resume_leave(server);
+	resume_leave(server, fd);
 	return 0;
 }

@@ -42,6 +42,7 @@ struct resume {
 	uint32_t away_ms;	    /* 0: nobody keeps the table */
 	bool hands_over;	    /* this owner ends, and the processes go on with the next one */
 	bool must_leave;	    /* the next owner waits for the port; atomic */
+	int next_fd;		    /* must_leave: its connection; it waits for the end of that */
 	bool gathers;		    /* no packets are moved yet */
 	uint64_t begun_ns;
 	uint32_t count;	   /* processes of the last owner */

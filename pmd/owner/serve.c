@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -412,6 +413,51 @@ static void serve_tell_peers(struct server *server)
 	}
 }
 
+static void *serve_close(void *arg)
+{
+	close((int)(intptr_t)arg);
+	return NULL;
+}
+
+/* Return true if the next owner can open the port while this one still closes it. What captures
+ * see, EAL has in files. */
+static bool serve_shares_port(const struct server *server)
+{
+	return serve_must_leave(server) && server->gsi.netdev[0] != '\0' &&
+	       server->capture.prefix[0] == '\0';
+}
+
+static void serve_close_port(struct server *server)
+{
+	if (server->uplink.link.port.started)
+		port_close(&server->uplink.link.port);
+}
+
+/* Close the port, and let the next owner have it. The kernel waits for a grace period before it
+ * closes a packet socket, so another thread closes that of the connection manager meanwhile. */
+static void serve_release_port(struct server *server)
+{
+	void *const manager = (void *)(intptr_t)server->gsi.manager_fd;
+	const bool shares = serve_shares_port(server);
+	pthread_t closer;
+	bool closes;
+
+	closes = server->gsi.manager_fd >= 0 &&
+		 pthread_create(&closer, NULL, serve_close, manager) == 0;
+	if (!closes)
+		close_fd(server->gsi.manager_fd);
+	if (server->uplink.link.port.started)
+		forward_flush(server);
+	if (!shares)
+		serve_close_port(server);
+	if (closes)
+		pthread_join(closer, NULL);
+	if (serve_must_leave(server))
+		close_fd(server->resume.next_fd);
+	if (shares)
+		serve_close_port(server);
+}
+
 void serve_destroy(struct server *server)
 {
 	/* Close the sockets first: a client that connects from now on learns that no owner is
@@ -428,12 +474,9 @@ void serve_destroy(struct server *server)
 	while (server->slots.live_count > 0)
 		slot_close(server, server->slots.live[0]);
 	kernel_close(server);
-	if (server->uplink.link.port.started) {
-		if (!hands_over)
-			serve_tell_peers(server);
-		forward_flush(server);
-		port_close(&server->uplink.link.port);
-	}
+	if (server->uplink.link.port.started && !hands_over)
+		serve_tell_peers(server);
+	serve_release_port(server);
 	port_destroy(&server->uplink.link.port);
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_abandon(server, i);
@@ -443,7 +486,6 @@ void serve_destroy(struct server *server)
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	close_fd(server->pending_clients.spare_fd);
-	close_fd(server->gsi.manager_fd);
 	arena_destroy(server);
 	resume_close(server);
 	arbiter_destroy(server->gsi.arbiter);

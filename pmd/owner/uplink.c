@@ -149,6 +149,8 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
+	/* Without EAL it is measured, which takes a while. */
+	(void)runtime_tsc_hz();
 	/* All that does not need the port is ready now. */
 	if (config->take_over)
 		config->take_over(config->take_over_arg);

@@ -32,9 +32,8 @@ struct interface {
 	char ifname[16];
 	uint16_t stand_in; /* if port.watched is set: the ethdev that captures see (stand_in.h) */
 	unsigned int ifindex;
-	/* Made first, to see that this process may; -1: it is the psock's. The kernel closes such a
-	 * socket only after some milliseconds, in which programs would wait for uroced. */
-	int socket_fd;
+	/* Made first: it shows that this process may have one, and its ring takes the kernel some
+	 * time, in which programs would wait for uroced. */
 	struct psock *psock;
 	bool has_received; /* since the port was armed; atomic */
 	uint32_t shares;   /* bits of the queues that interface_open_queue has opened */
@@ -180,8 +179,6 @@ static void interface_destroy(void *arg)
 
 	if (interface->psock)
 		psock_close(interface->psock);
-	if (interface->socket_fd >= 0)
-		close(interface->socket_fd);
 	free(interface);
 }
 
@@ -192,10 +189,7 @@ static int interface_start(struct interface *interface, const struct netdev *net
 
 	if (port->watched)
 		rc = port->eal->stand_in_make(interface->ifname, port->pool, &interface->stand_in);
-	if (rc == 0) {
-		rc = psock_adopt(&interface->psock, port->pool, interface->socket_fd);
-		interface->socket_fd = -1;
-	}
+	psock_use_pool(interface->psock, port->pool);
 	if (rc == 0)
 		rc = mute_packet_socket(psock_fd(interface->psock));
 	if (rc == 0)
@@ -258,7 +252,6 @@ static int interface_open_queue(void *arg, uint32_t number, uint32_t count, stru
 	if (!interface)
 		return -ENOMEM;
 	interface->port = queue;
-	interface->socket_fd = -1;
 	interface->ifindex = first->ifindex;
 	memcpy(interface->ifname, first->ifname, sizeof(interface->ifname));
 	rc = interface_start_queue(interface, first, number, count);
@@ -272,6 +265,20 @@ static int interface_open_queue(void *arg, uint32_t number, uint32_t count, stru
 	return 0;
 }
 
+static int interface_make_psock(struct interface *interface)
+{
+	const int fd = af_packet_socket();
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	rc = psock_adopt(&interface->psock, NULL, fd);
+	if (rc != 0)
+		log_error("no packet socket for interface '%s': %s", interface->ifname,
+			  strerror(-rc));
+	return rc;
+}
+
 int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 {
 	struct interface *interface = calloc(1, sizeof(*interface));
@@ -280,7 +287,6 @@ int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 	if (!interface)
 		return -ENOMEM;
 	interface->port = port;
-	interface->socket_fd = -1;
 	snprintf(interface->ifname, sizeof(interface->ifname), "%s", ifname);
 	port_init(port, mtu_bytes);
 	port->eal = &port_eal;
@@ -293,11 +299,9 @@ int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 	/* This name appears in messages. */
 	snprintf(port->devargs.name, sizeof(port->devargs.name), AF_PACKET_DRIVER "%u",
 		 if_nametoindex(ifname));
-	rc = af_packet_socket();
-	if (rc >= 0) {
-		interface->socket_fd = rc;
+	rc = interface_make_psock(interface);
+	if (rc == 0)
 		rc = af_packet_learn_netdev(port, ifname);
-	}
 	port_size_buffers(port, af_packet_frame_bytes(port->mtu_bytes), PORT_MBUFS_SOFTWARE);
 	return rc;
 }

@@ -82,6 +82,12 @@ int psock_socket(void)
 	return fd;
 }
 
+void psock_use_pool(struct psock *psock, struct rte_mempool *pool)
+{
+	psock->pool = pool;
+	psock->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
+}
+
 int psock_adopt(struct psock **out, struct rte_mempool *pool, int fd)
 {
 	struct psock *psock = calloc(1, sizeof(*psock));
@@ -91,8 +97,8 @@ int psock_adopt(struct psock **out, struct rte_mempool *pool, int fd)
 		close(fd);
 		return -ENOMEM;
 	}
-	psock->pool = pool;
-	psock->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
+	if (pool)
+		psock_use_pool(psock, pool);
 	psock->ring.memory = MAP_FAILED;
 	psock->sends_runs = true;
 	psock->qpn_shift = QPN_BITS;

@@ -60,6 +60,10 @@ int psock_bind(int fd, unsigned int ifindex);
  * if this fails. If it is bound, it receives and sends from now on. 0 or -errno. */
 int psock_adopt(struct psock **psock, struct rte_mempool *pool, int fd);
 
+/** Give a psock that was made without a pool (psock_adopt with NULL) its pool, before it receives.
+ */
+void psock_use_pool(struct psock *psock, struct rte_mempool *pool);
+
 /** Mark received packets that are for other queue pairs than a block's (PSOCK_STRAY), as the
  * socket's filter cannot tell them apart in a run. The block's numbers differ in their lowest
  * `shift` bits only. */
