@@ -61,7 +61,7 @@ const char *log_priority(enum log_level level)
 void log_print(enum log_level level, const char *format, ...)
 {
 	const int saved_errno = errno;
-	char line[512];
+	char line[1024];
 	int len, more, cancel_state;
 	va_list args;
 

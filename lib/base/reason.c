@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_MAX 320
+#define TEXT_MAX 512
 
 bool reason_wanted;
 

@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/origin.h"
 #include "base/reason.h"
 #include "base/verbs_later.h"
 #include "mem/key_table.h"
@@ -41,22 +42,23 @@ static const char *kind_name(const struct mr *mr)
 	return mr->kind == MR_WINDOW ? "window" : "region";
 }
 
-static void say_out_of_range(const struct mr *mr, uint64_t iova, uint64_t length)
+static void say_out_of_range(const struct mr *mr, uint64_t iova, uint64_t length,
+			     const char *origin)
 {
 	const uint64_t end = mr->iova + mr->length;
 
 	if (iova < mr->iova)
 		reason_say(REASON_FAULT,
 			   "the access to %" PRIu64 " bytes at 0x%" PRIx64 " begins %" PRIu64
-			   " bytes before the %s 0x%x at 0x%" PRIx64,
-			   length, iova, mr->iova - iova, kind_name(mr), mr->key, mr->iova);
+			   " bytes before the %s 0x%x at 0x%" PRIx64 "%s",
+			   length, iova, mr->iova - iova, kind_name(mr), mr->key, mr->iova, origin);
 	else
 		reason_say(REASON_FAULT,
 			   "the access to %" PRIu64 " bytes at 0x%" PRIx64 " ends %" PRIu64
 			   " bytes behind the end of the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64
-			   ")",
+			   ")%s",
 			   length, iova, iova + length - end, kind_name(mr), mr->key, mr->length,
-			   mr->iova);
+			   mr->iova, origin);
 }
 
 /* Say why an access is not granted, and return the status. */
@@ -64,21 +66,24 @@ static __rte_noinline __rte_cold enum mr_status refuse(const struct mr *mr, uint
 						       uint64_t length, unsigned int need,
 						       enum mr_status status)
 {
+	char origin[ORIGIN_TEXT_MAX];
+
 	if (!reason_wanted)
 		return status;
+	origin_write(mr, "the region", origin);
 	if (status == MR_WRONG_PD)
 		reason_say(
 			REASON_FAULT,
 			"the %s 0x%x is of another protection domain than the queue pair, or than "
-			"its shared receive queue",
-			kind_name(mr), mr->key);
+			"its shared receive queue%s",
+			kind_name(mr), mr->key, origin);
 	else if (status == MR_NO_ACCESS)
 		reason_say(REASON_FAULT,
-			   "the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") lacks %s",
+			   "the %s 0x%x (%" PRIu64 " bytes at 0x%" PRIx64 ") lacks %s%s",
 			   kind_name(mr), mr->key, mr->length, mr->iova,
-			   mr_right_name(need & ~mr->access));
+			   mr_right_name(need & ~mr->access), origin);
 	else
-		say_out_of_range(mr, iova, length);
+		say_out_of_range(mr, iova, length, origin);
 	return status;
 }
 

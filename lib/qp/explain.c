@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/origin.h"
 #include "base/reason.h"
 #include "base/verbs_later.h"
 #include "qp_internal.h"
@@ -77,13 +78,18 @@ void qp_explain_oldest(const struct qp *qp, char text[QP_EXPLAIN_REQUEST_MAX])
 		 peer[0] ? " to " : "", peer);
 }
 
+static const char *write_origin(const struct qp *qp, char text[ORIGIN_TEXT_MAX])
+{
+	return origin_write(qp, "the queue pair", text);
+}
+
 /* The oldest send request is at fault. */
 static void explain_request(const struct qp *qp, const char *status, const char *reason)
 {
-	char what[QP_EXPLAIN_REQUEST_MAX];
+	char what[QP_EXPLAIN_REQUEST_MAX], origin[ORIGIN_TEXT_MAX];
 
 	qp_explain_oldest(qp, what);
-	log_error("%s: %s: %s", what, status, reason);
+	log_error("%s: %s: %s%s", what, status, reason, write_origin(qp, origin));
 }
 
 /* Return the name of the event that a fault raises, in brackets; "" if it raises none. */
@@ -104,33 +110,37 @@ static const char *event_of(const struct fault_info *info)
 /* The peer's request is refused. */
 static void explain_refusal(const struct qp *qp, const struct fault_info *info, const char *reason)
 {
-	char peer[PEER_MAX];
+	char peer[PEER_MAX], origin[ORIGIN_TEXT_MAX];
 
 	write_peer(qp, peer);
+	write_origin(qp, origin);
 	if (info->nak == FAULT_SILENT)
-		log_error("queue pair 0x%x: a message of %s has come, and cannot be completed: %s",
-			  qp->init.qpn, peer, reason);
+		log_error(
+			"queue pair 0x%x: a message of %s has come, and cannot be completed: %s%s",
+			qp->init.qpn, peer, reason, origin);
 	else
-		log_error("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s%s: %s",
+		log_error("queue pair 0x%x refuses a request of %s, PSN 0x%06x: %s%s: %s%s",
 			  qp->init.qpn, peer, qp->replies.nak_psn.v,
 			  status_name(fault_info(fault_of_nak((uint8_t)info->nak))->status),
-			  event_of(info), reason);
+			  event_of(info), reason, origin);
 }
 
 void qp_explain(const struct qp *qp, enum fault fault)
 {
 	const struct fault_info *info = fault_info(fault);
 	const char *reason = reason_take(REASON_FAULT);
+	char origin[ORIGIN_TEXT_MAX];
 
 	if (!reason)
 		reason = "nothing more is known";
 	if (fault == FAULT_CQ_OVERRUN)
 		log_error("queue pair 0x%x: its completion queue is full%s: it must have room for "
-			  "all that may complete before the program polls",
-			  qp->init.qpn, event_of(info));
+			  "all that may complete before the program polls%s",
+			  qp->init.qpn, event_of(info),
+			  origin_write(qp->completer.cq, "the queue", origin));
 	else if (fault == FAULT_RECEIVE_PROTECTION)
-		log_error("queue pair 0x%x: a receive request of it: %s: %s", qp->init.qpn,
-			  status_name(info->status), reason);
+		log_error("queue pair 0x%x: a receive request of it: %s: %s%s", qp->init.qpn,
+			  status_name(info->status), reason, write_origin(qp, origin));
 	else if (info->nak == FAULT_NO_NAK)
 		explain_request(qp, status_name(info->status), reason);
 	else

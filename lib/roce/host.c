@@ -17,6 +17,7 @@
 #include "base/guard.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/origin.h"
 #include "base/reason.h"
 #include "base/tuning.h"
 #include "huge.h"
@@ -69,6 +70,14 @@ const char *reason_take(int of)
 {
 	(void)of;
 	return NULL;
+}
+
+const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])
+{
+	(void)object;
+	(void)what;
+	text[0] = '\0';
+	return text;
 }
 
 void qp_explain(const struct qp *qp, enum fault fault)

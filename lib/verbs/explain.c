@@ -57,7 +57,7 @@ static bool was_told(const char *line)
 /* Add the reason to the name of a call, and print both. */
 static void tell(const char *prefix, int name_length, const char *name, const char *reason)
 {
-	char line[448];
+	char line[640];
 
 	snprintf(line, sizeof(line), "%s%.*s: %s", prefix, name_length, name, reason);
 	if (!was_told(line))

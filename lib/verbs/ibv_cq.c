@@ -97,6 +97,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	pthread_mutex_init(&cq->iterator_lock, NULL);
 	home_begin_cq(cq);
 	event_init_cq(cq);
+	origin_note(cq->cq);
 	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
 	context_add(context, FACE_CQ, &cq->object);
 	handles_add(&cq->ibv);
@@ -200,6 +201,7 @@ void cq_end(struct face_object *object)
 
 	retire(context, cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
+	origin_forget(cq->cq);
 	cq_destroy(cq->cq);
 	quota_give(context->device, DEVICE_QUOTA_CQ);
 	unlist_ex(context, cq);
@@ -218,6 +220,7 @@ static int end_cq(void *handle)
 	/* Wait for events that were read to be acknowledged. */
 	event_drain_cq(cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
+	origin_forget(cq->cq);
 	rc = cq_destroy(cq->cq);
 	if (rc != 0) {
 		objects_add(context->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);

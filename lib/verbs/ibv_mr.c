@@ -55,6 +55,7 @@ static struct ibv_mr *face_end_by(struct face_mr *mr, int rc, struct ibv_pd *pd,
 		face_fail(rc, function);
 		return NULL;
 	}
+	origin_note(mr->mr);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	/* As with adapters, a null region keeps nobody from deallocating its domain. */
@@ -259,6 +260,7 @@ static int deregister(struct device *device, struct mr *mr)
 	int rc;
 
 	device_unmap(device, mr);
+	origin_forget(mr);
 	rc = mr_deregister(mr);
 	if (rc != 0)
 		map_again(device, mr);

@@ -137,6 +137,7 @@ static bool leave_locked(struct face_qp *qp)
 static void give_back(struct face_qp *qp, bool last)
 {
 	if (last) {
+		origin_forget(qp->qp);
 		qp_destroy(qp->qp);
 		if (!qp->is_away)
 			device_free_qpn(qp->device, qp->ibv.qp_num);

@@ -250,6 +250,7 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 		device_free_qpn(device, init.qpn);
 		return rc;
 	}
+	origin_note(qp->qp);
 	qp->ibv.qp_num = init.qpn;
 	if (qp->is_ex)
 		qp->build_sq = qp_sq(qp->qp);

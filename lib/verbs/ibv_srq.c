@@ -133,6 +133,7 @@ static struct ibv_srq *create_by(struct ibv_context *ibv, struct ibv_srq_init_at
 		free(srq);
 		return face_null_by(rc, function);
 	}
+	origin_note(srq->srq);
 	objects_add(context->device, DEVICE_OBJECT_SRQ, &srq->listed, srq->srq);
 	srq->parent = parent_get(attr->pd);
 	context_add(context, FACE_SRQ, &srq->object);
@@ -264,6 +265,7 @@ static void give_back(struct face_srq *srq)
 		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);
 		__atomic_sub_fetch(&srq->xrcd->users, 1, __ATOMIC_RELEASE);
 	}
+	origin_forget(srq->srq);
 	srq_destroy(srq->srq);
 	quota_give(srq->device, DEVICE_QUOTA_SRQ);
 	pd_put(pd);

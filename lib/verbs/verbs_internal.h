@@ -10,6 +10,7 @@
 
 #include <rte_branch_prediction.h>
 
+#include "base/origin.h"
 #include "base/reason.h"
 #include "ibv_objects.h"
 

@@ -17,8 +17,9 @@ ID = r"10\.0\.0\.1:\d+"
 # What is said of each wrong program, in this order.
 REASONS = {
     "beyond_the_end": (rf"{WHO} refuses a request of {PEER}, PSN (?P<psn>0x\w+): remote access error \(IBV_EVENT_QP_ACCESS_ERR\): "
-                       r"the access to 4096 bytes at 0x\w+ ends 12 bytes behind the end of the region 0x\w+ \(4096 bytes at 0x\w+\)\n",
-                       rf"WRITE of 4096 bytes \(wr_id 7\) by {WHO} to {PEER}: remote access error: .* PSN (?P<psn>0x\w+)\n"),
+                       r"the access to 4096 bytes at 0x\w+ ends 12 bytes behind the end of the region 0x\w+ \(4096 bytes at 0x\w+\); the region was created by: "
+                       r"zoo_set_up\(\).*; the queue pair was created by: make\(\).*\n",
+                       rf"WRITE of 4096 bytes \(wr_id 7\) by {WHO} to {PEER}: remote access error: .* PSN (?P<psn>0x\w+)"),
     "before_the_beginning": (r"begins 8 bytes before the region 0x\w+", "READ of 4096 bytes.*: remote access error"),
     "unknown_key": ("no region and no window that this queue pair may use has the rkey 0x", "remote access error"),
     "deregistered": ("no region and no window that this queue pair may use has the rkey 0x", "remote access error"),

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the program has created its objects: the calls on the stack then. Kept only while reasons
+ * are wanted (base/reason.h), beside the objects, which have nothing of it.
+ */
+#ifndef BASE_ORIGIN_H
+#define BASE_ORIGIN_H
+
+#include <stddef.h>
+
+#include "base/reason.h"
+
+/* Room for what origin_write says. */
+#define ORIGIN_TEXT_MAX 192
+
+/** Keep the stack of the calling thread for an object, which is created now. MT-safe. */
+void origin_keep(const void *object) __attribute__((cold));
+
+/** Forget an object, before it is destroyed. MT-safe. */
+void origin_drop(const void *object) __attribute__((cold));
+
+/** The same, if reasons are wanted. */
+static inline void origin_note(const void *object)
+{
+	if (unlikely(reason_wanted))
+		origin_keep(object);
+}
+
+static inline void origin_forget(const void *object)
+{
+	if (unlikely(reason_wanted))
+		origin_drop(object);
+}
+
+/**
+ * Write where an object was created, as "; WHAT was created by: f() file.c:12 < main() file.c:40":
+ * the innermost functions of the program. A function without debug information is "module+0x12".
+ *
+ * MT-safe. It reads the files of the program, so it may take some milliseconds.
+ *
+ * @return
+ *   `text`, which is empty if nothing is known.
+ */
+const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])
+	__attribute__((cold));
+
+#endif
