@@ -4,7 +4,7 @@
 import os
 import tempfile
 
-from harness.process import LocalHost, Process, wait_until
+from harness.process import LocalHost, Process, run, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from programs.share.share import SECONDS
@@ -28,6 +28,7 @@ CASES = (
     ("a local port, XRC", LOCAL, ["ib_send_bw", "-c", "XRC"], DEVICE, None),
     ("a port with losses", [*LOCAL, "--impair", "loss=0.01"], WRITE, DEVICE, None),
     ("the second of two ports", ["--config", "{dir}/ports.conf"], WRITE, "uroce1", None),
+    ("an interface by UDP", ["--udp=udp0"], WRITE, DEVICE, None),
     ("a memif port", ["--port", MEMIF + "server", "--ip", "10.9.4.1/24"], WRITE, DEVICE,
      ["--port", MEMIF + "client", "--ip", "10.9.4.2/24"]),
 )
@@ -44,6 +45,10 @@ class ReplacedTest:
         self._dir = None
 
     def run_all(self):
+        run("ip", "link", "add", "udp0", "type", "veth", "peer", "name", "udp1")
+        run("ip", "addr", "add", "10.9.3.1/24", "dev", "udp0")
+        for name in ("udp0", "udp1"):
+            run("ip", "link", "set", name, "up")
         for number, case in enumerate(CASES):
             self._report.check(f"restart: --replace on {case[0]}", self._run, number, *case[1:])
             self._end()
