@@ -395,6 +395,24 @@ static bool goes_on(const bool *are_kept, size_t count)
 	return start.replaces;
 }
 
+/* Serve programs. Some may come back that another uroced has served. 0 or -errno. */
+static int serve_until_the_end(const struct settings *settings, size_t count, bool come_back)
+{
+	int rc;
+
+	log_info("ready: programs attach at %s", settings->socket);
+	replace_end_command();
+	if (serve_dpdk(settings, count) == SERVE_DPDK_LATER)
+		telemetry_thread_start(serve_file_prefix(settings), come_back);
+	rc = serve_all();
+	/* Not if the service goes on with another process. */
+	if (!all_must_leave())
+		service_notify("STOPPING=1");
+	/* Report the loss of all ports as a failure: the service manager restarts uroced, which
+	 * then opens the new port. */
+	return rc == 0 && all_are_lost() ? -ENODEV : rc;
+}
+
 /* End here if DPDK is just starting and programs may wait for the next uroced. */
 static void stop_telemetry(bool is_waited_for, int status)
 {
@@ -469,20 +487,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		confine(settings, count);
 	if (rc == 0 && service_notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
-	if (rc == 0) {
-		log_info("ready: programs attach at %s", settings->socket);
-		replace_end_command();
-		if (serve_dpdk(settings, count) == SERVE_DPDK_LATER)
-			telemetry_thread_start(serve_file_prefix(settings),
-					       goes_on(are_kept, count));
-		rc = serve_all();
-		/* Report the loss of all ports as a failure: the service manager restarts uroced,
-		 * which then opens the new port. */
-		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
-		/* Not if the service goes on with another process. */
-		if (!all_must_leave())
-			service_notify("STOPPING=1");
-	}
+	if (rc == 0)
+		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));
 	scrape_stop();
 	is_waited_for = service_keeps() || all_must_leave();
 	destroy_all();

@@ -284,3 +284,19 @@ TEST(serve_dpdk__when_ports_need_it)
 		assert_int_equal(serve_dpdk(settings, 2), ports[i].dpdk);
 	}
 }
+
+/* The next owner goes on as soon as the port is its own, not when this process has ended. */
+TEST(serve_destroy__lets_the_next_owner_go_on)
+{
+	struct server *server = create();
+	int pair[2];
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	server->resume.fd = -1;
+	server->resume.must_leave = true;
+	server->resume.next_fd = pair[0];
+	serve_destroy(server);
+	assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), 0);
+	close(pair[1]);
+}

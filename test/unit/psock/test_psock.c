@@ -431,6 +431,24 @@ TEST(psock_adopt__refuses_other_files)
 	assert_int_equal(fds_count(), before);
 }
 
+/* A port that is prepared has no pool yet. */
+TEST(psock_adopt__without_a_pool_at_first)
+{
+	struct psock *psock;
+
+	if (!have_network)
+		skip();
+	assert_int_equal(psock_adopt(&psock, NULL, psock_socket()), 0);
+	psock_close(psock);
+	psock_close(right);
+	assert_int_equal(psock_adopt(&right, NULL, psock_socket()), 0);
+	psock_use_pool(right, pool);
+	assert_int_equal(mute_packet_socket(psock_fd(right)), 0);
+	assert_int_equal(psock_start(right, if_nametoindex("right")), 0);
+	send_frames(kinds[0], 15);
+	receive_frames(&kinds[0], 15, MAX);
+}
+
 /* Send more frames than the ring holds. The kernel marks in the next frame that some were lost. */
 TEST(psock_missed__counts_what_the_ring_had_no_room_for)
 {
