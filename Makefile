@@ -34,7 +34,7 @@ demo:
 check:
 	@$(MAKE) --no-print-directory build
 	@ninja -C build meson-test-prereq
-	@meson test -C build --no-rebuild --quiet --no-suite sim
+	@meson test -C build --no-rebuild --quiet --no-suite sim --num-processes $$((2 * $$(nproc)))
 	@meson test -C build --no-rebuild --quiet sim-quick
 
 test:

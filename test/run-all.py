@@ -37,6 +37,8 @@ THREAD_SANITIZED = ("-Db_sanitize=thread", *QUICKLY)
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
 PATIENCE = 5
 ALL_FUZZ_SECONDS = 120  # for each target
+# Most unit tests wait for most of their time, so more of them run at once than there are CPUs.
+WAITING = ("--num-processes", str(2 * len(os.sched_getaffinity(0))))
 BESIDE_SECONDS = 900 * PATIENCE
 END_SECONDS = 20  # for tests that are told to end
 BEGIN = time.monotonic()
@@ -195,7 +197,7 @@ def sanitized(total):
         title("fuzz targets under ASan and UBSan")
         meson_test(total, build, "--suite", "fuzz")
         title("unit tests and simulator under ASan and UBSan")
-        meson_test(total, build, "--suite", "unit")
+        meson_test(total, build, "--suite", "unit", *WAITING)
         meson_test(total, build, "sim-quick", "sim-without")
     title("unit tests with threads under TSan")
     # Only what has threads of its own is compiled: `threaded` in test/unit/meson.build.
@@ -225,7 +227,7 @@ def only(total, text):
     names = [name for name in (line.split(" / ")[-1] for line in listed if " / " in line) if text in name]
     if names:
         title(f"Meson's tests named {text}")
-        meson_test(total, "build", *names)
+        meson_test(total, "build", *names, *WAITING)
     title(f"programs: checks named {text}")
     programs(total, "test/programs/run.py", "--only", text, may_be_empty=True)
 
@@ -233,7 +235,7 @@ def only(total, text):
 def unit(total):
     """Runs Meson's tests except the simulator."""
     title("unit tests, ABI")
-    meson_test(total, "build", "--no-suite", "sim")
+    meson_test(total, "build", "--no-suite", "sim", *WAITING)
 
 
 def everything(total, complete):
