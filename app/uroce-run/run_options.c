@@ -50,6 +50,9 @@ const char options_help[] =
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
 	"  --explain[=yes|no] say on stderr why calls, connects and queue pairs fail\n"
+	"  --inject RULES     let calls and work requests fail, and raise events:\n"
+	"                     call=ibv_reg_mr,errno=ENOMEM,nth=3; op=write,status=retry_exc_err;\n"
+	"                     event=qp_fatal,after=2s (see the manual page)\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --sack auto|yes|no tell peers that are uroce which packets came behind a lost one:\n"
 	"                     auto (default) once they have introduced themselves, yes from\n"
@@ -109,6 +112,7 @@ static const struct option long_options[] = {
 	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"explain", optional_argument, NULL, CODE_OTHER_SETTING},
+	{"inject", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
 	{"stores", required_argument, NULL, CODE_OTHER_SETTING},

@@ -85,6 +85,15 @@ void qp_fail(struct qp *qp, enum fault fault)
 		qp_raise(qp, (enum ibv_event_type)info->event);
 }
 
+bool qp_break(struct qp *qp, enum ibv_event_type event)
+{
+	if (!qp_receives(qp))
+		return false;
+	qp_enter_error(qp);
+	qp_raise(qp, event);
+	return true;
+}
+
 /* Set how fast the queue pair sends, in kbps; 0 stands for values that the application does not
  * give. */
 static void qp_pace(struct qp *qp, uint32_t rate, uint32_t burst_bytes, uint32_t typical_bytes)

@@ -485,6 +485,22 @@ int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad
 	return sq_post(&qp->sq, (enum ibv_qp_type)qp->sq.attr.type, wr, bad);
 }
 
+int qp_post_failure(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status)
+{
+	const enum fault fault = fault_of_status(status);
+
+	if (fault == FAULT_NONE)
+		return EINVAL;
+	if (!qp_takes_sends(qp))
+		return refuse_state(qp);
+	return sq_post_failure(&qp->sq, wr_id, fault);
+}
+
+void qp_fail_built(struct send_wqe *wqe, enum ibv_wc_status status)
+{
+	sq_fail(wqe, fault_of_status(status));
+}
+
 struct sq *qp_sq(struct qp *qp)
 {
 	return &qp->sq;

@@ -345,6 +345,24 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	return rc;
 }
 
+int sq_post_failure(struct sq *sq, uint64_t wr_id, uint32_t fault)
+{
+	int rc = ENOMEM;
+
+	queue_lock(&sq->lock);
+	/* Acquire: as in `fill`. */
+	if (sq->prod - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) < sq->attr.max_wr) {
+		struct send_wqe *wqe = sq_at(sq, sq->prod);
+
+		*wqe = (struct send_wqe){.wr_id = wr_id, .flags = IBV_SEND_SIGNALED};
+		sq_fail(wqe, fault);
+		__atomic_store_n(&sq->prod, sq->prod + 1, __ATOMIC_RELEASE);
+		rc = 0;
+	}
+	queue_unlock(&sq->lock);
+	return rc;
+}
+
 /* Requests are started in their order, so their last PSNs ascend; local work does not change that.
  */
 uint32_t sq_find(const struct sq *sq, struct psn psn)

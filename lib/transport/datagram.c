@@ -53,6 +53,8 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 
 	*absent = false;
 	*count = 0;
+	if (unlikely(wqe->opcode == SQ_WR_FAILS))
+		return FAULT_REASON((enum fault)wqe->rkey, "this was asked for (--inject)");
 	if (unlikely(!datagram_is(wqe)))
 		return FAULT_REASON(FAULT_SEND_OPERATION, "a UD queue pair can only SEND");
 	if (wqe->length > datagram->mtu)

@@ -2,6 +2,7 @@
 /* Work requests without a packet. */
 #include "transport/local.h"
 
+#include "base/reason.h"
 #include "mem/mw.h"
 
 enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
@@ -17,6 +18,8 @@ enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *wind
 	};
 	int rc;
 
+	if (wqe->opcode == SQ_WR_FAILS)
+		return FAULT_REASON((enum fault)wqe->rkey, "this was asked for (--inject)");
 	if (wqe->opcode == IBV_WR_BIND_MW)
 		rc = mw_bind(pd, qpn, windows, &binding);
 	else

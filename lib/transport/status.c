@@ -37,3 +37,14 @@ enum fault fault_of_nak(uint8_t code)
 		return FAULT_BAD_RESPONSE;
 	}
 }
+
+enum fault fault_of_status(enum ibv_wc_status status)
+{
+	for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
+		const struct fault_info *info = fault_info((enum fault)fault);
+
+		if (info->nak == FAULT_NO_NAK && info->status == status)
+			return (enum fault)fault;
+	}
+	return FAULT_NONE;
+}

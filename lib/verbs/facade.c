@@ -90,6 +90,8 @@ static const struct implementation *choose(void)
 	if (!is_of_this_build(implementation))
 		give_up("the libraries beside libibverbs.so.1 are of another version: install them "
 			"again, or start the program again if they were replaced meanwhile");
+	if (secure_getenv("UROCE_INJECT"))
+		implementation = implementation->injecting();
 	__atomic_store_n(&chosen, implementation, __ATOMIC_RELEASE);
 	errno = saved_errno;
 	return implementation;
@@ -107,7 +109,7 @@ static const struct implementation *get(void)
 	{                                           \
 		return get()->function arguments;   \
 	}
-#include "calls.def"
+#include "inject/calls.def"
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
@@ -125,4 +127,21 @@ bool uroce_private_has(const void *address)
 	const char *at = address;
 
 	return implementation && at >= implementation->begin && at < implementation->end;
+}
+
+/* The functions behind uroce/inject.h. */
+
+int uroce_inject_add(const char *rule)
+{
+	return get()->inject_add(rule);
+}
+
+int uroce_inject_remove(int rule)
+{
+	return get()->inject_end(rule);
+}
+
+int64_t uroce_inject_count(int rule)
+{
+	return get()->inject_count(rule);
 }

@@ -7,6 +7,7 @@
 
 #include "mem/mr.h"
 
+#include "inject.h"
 #include "verbs_internal.h"
 
 int context_lock(struct face_context *context)
@@ -108,6 +109,7 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_send = post_send_op;
 	ops->post_recv = post_recv_op;
 	ops->post_srq_recv = post_srq_recv_op;
+	inject_operations(verbs);
 }
 
 /* Open an empty file of our own, so that duplicates of its descriptor can be recognised. */

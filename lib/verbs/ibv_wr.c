@@ -2,6 +2,8 @@
 /* Posting of work requests: in lists, and by several calls: ibv_wr_start(3) and the calls until
  * ibv_wr_complete. */
 #include "base/verbs_later.h"
+#include "inject.h"
+#include "inject/inject.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
 #include "queue/srq.h"
@@ -212,8 +214,11 @@ static void wr_start(struct ibv_qp_ex *ex)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct face_qp *qp = face_qp(&ex->qp_base);
-	const int rc = qp_post_built(qp->qp);
+	int rc;
 
+	if (unlikely(inject_wanted))
+		inject_built(ex);
+	rc = qp_post_built(qp->qp);
 	if (likely(rc == 0))
 		device_engine_kick(qp->home, qp->qp);
 	return face_errno(-rc);

@@ -3,6 +3,7 @@
 #include "implementation.h"
 
 #include "cm/private.h"
+#include "inject.h"
 #include "verbs_internal.h"
 
 /* The linker defines these in each library. */
@@ -16,7 +17,11 @@ const struct implementation uroce_implementation = {
 	.end = _end,
 	.get_device_list = get_device_list_op,
 	.private_cm = uroce_private_cm,
+	.injecting = inject_implementation,
+	.inject_add = inject_api_add,
+	.inject_end = inject_api_end,
+	.inject_count = inject_api_count,
 #define CALL(type, function, parameters, arguments) .function = function,
-#include "calls.def"
+#include "inject/calls.def"
 #undef CALL
 };

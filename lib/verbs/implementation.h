@@ -30,8 +30,14 @@ struct implementation {
 	/* ibv_get_device_list, called by the code at `caller` */
 	struct ibv_device **(*get_device_list)(const void *caller, int *num_devices);
 	const struct cm_private *(*private_cm)(uint32_t version);
+	/* Return the table to use in the place of this one if UROCE_INJECT is set. */
+	const struct implementation *(*injecting)(void);
+	/* uroce/inject.h */
+	int (*inject_add)(const char *rule);
+	int (*inject_end)(int rule);
+	int64_t (*inject_count)(int rule);
 #define CALL(type, function, parameters, arguments) type(*function) parameters;
-#include "calls.def"
+#include "inject/calls.def"
 #undef CALL
 };
 
@@ -40,5 +46,10 @@ extern const struct implementation uroce_implementation __attribute__((visibilit
 /** Return true if the address is in the implementation's library. MT-safe; before the first call
  * of verbs there is none. For librspreload.so of the same build. */
 bool uroce_private_has(const void *address);
+
+/** The functions behind uroce/inject.h, which finds them by their names. */
+int uroce_inject_add(const char *rule);
+int uroce_inject_remove(int rule);
+int64_t uroce_inject_count(int rule);
 
 #endif

@@ -32,6 +32,7 @@ static const struct variable {
 	{PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "EXPLAIN", "explain"},
+	{PREFIX "INJECT", "inject"},
 	{PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "EAL", "eal"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},

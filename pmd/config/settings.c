@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/tuning.h"
 #include "config/impair.h"
+#include "inject/inject.h"
 #include "value.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
@@ -261,12 +262,21 @@ static int set_impair(const struct value *value, void *member, const char *text,
 	return value_word.set(value, member, text, why);
 }
 
+/* Set the faults that a user asks for. Only their form is kept: lib/verbs reads them again. */
+static int set_inject(const struct value *value, void *member, const char *text, struct text *why)
+{
+	if (strcmp(text, "none") != 0 && inject_check(text, why->at, why->size) != 0)
+		return -EINVAL;
+	return value_word.set(value, member, text, why);
+}
+
 static void get_as_word(const struct value *value, const void *member, struct text *text)
 {
 	value_word.get(value, member, text);
 }
 
 static const struct value_kind value_impair = {set_impair, get_as_word};
+static const struct value_kind value_inject = {set_inject, get_as_word};
 static const struct value_kind value_eal = {set_eal, get_as_word};
 
 /* Set a port. "impair,ARGS,next=PORT" is the port PORT, and sets `impair` to ARGS. */
@@ -369,6 +379,7 @@ static const struct value values[] = {
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("explain", yes_no, explain), .assumed = "yes"},
+	{SETTING("inject", inject, inject)},
 	{SETTING("telemetry", yes_no, telemetry)},
 	{SETTING("sack", choice, sack), CHOICES(sack_names)},
 	{SETTING("eal", eal, eal)},

@@ -31,6 +31,7 @@ struct pass_link;
 struct pd;
 struct qp;
 struct queue_domain;
+struct send_wqe;
 struct sq;
 struct srq;
 
@@ -217,6 +218,17 @@ struct device_engine *qp_home(const struct qp *qp);
 
 /** Do ibv_post_send(3). MT-safe. 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/** Post a send request that fails with this status when its turn comes; its opcode is lost. MT-safe.
+ * As qp_post_send; EINVAL if no send request can have this status. */
+int qp_post_failure(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status);
+
+/** Let a request of a list that is being built (queue/sq_build.h) fail in this way. */
+void qp_fail_built(struct send_wqe *wqe, enum ibv_wc_status status);
+
+/** Let a queue pair that receives or sends go to the error state, and raise an event of it. Return
+ * false if it is in another state. The caller then lets its engine run it. Engine or control. */
+bool qp_break(struct qp *qp, enum ibv_event_type event);
 
 /** Return the send queue, to build a list of work requests in it (queue/sq_build.h). */
 struct sq *qp_sq(struct qp *qp);

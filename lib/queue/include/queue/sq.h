@@ -143,7 +143,11 @@ uint32_t sq_opcodes(enum ibv_qp_type type);
 /* A set of opcodes. Every opcode in a queue is below 32 (sq_opcodes). */
 #define SQ_OPCODE(opcode) (UINT32_C(1) << (opcode))
 #define SQ_ATOMICS	  (SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) | SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD))
-#define SQ_LOCAL	  (SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW))
+/* Our own: a request that fails when its turn comes, as a user asked for (inject/inject.h). `rkey`
+ * is the enum fault. Programs cannot post it. */
+#define SQ_WR_FAILS	  IBV_WR_DRIVER1
+#define SQ_LOCAL                                                           \
+	(SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW) | SQ_OPCODE(SQ_WR_FAILS))
 
 static inline bool sq_is_in(uint32_t opcodes, uint32_t opcode)
 {
@@ -198,6 +202,19 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
  */
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);
+
+/** Post a request that fails when its turn comes. MT-safe. 0, or ENOMEM (positive) if the queue is
+ * full. */
+int sq_post_failure(struct sq *sq, uint64_t wr_id, uint32_t fault);
+
+/** Make a request that is not posted yet one that fails when its turn comes. */
+static inline void sq_fail(struct send_wqe *wqe, uint32_t fault)
+{
+	wqe->opcode = SQ_WR_FAILS;
+	wqe->rkey = fault;
+	wqe->num_sge = 0;
+	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
+}
 
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)
 {

@@ -31,6 +31,14 @@ void sq_build_start(struct sq *sq, uint32_t opcodes);
 struct send_wqe *sq_build_next(struct sq *sq, enum ibv_wr_opcode opcode, uint64_t wr_id,
 			       unsigned int flags);
 
+/** Return a request of the list, from 0, or NULL behind the last one. It may still be changed. */
+static inline struct send_wqe *sq_build_at(const struct sq *sq, uint32_t index)
+{
+	return sq->build.error == 0 && index < sq->build.prod - sq->prod
+		       ? sq_at(sq, sq->prod + index)
+		       : NULL;
+}
+
 /** Set the request's gather or scatter list. */
 void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list);
 

@@ -75,6 +75,10 @@ struct fault_info {
 /** Return the row of a fault. MT-safe. Only for faults other than FAULT_NONE. */
 const struct fault_info *fault_info(enum fault fault);
 
+/** Return a fault of a send request that has this completion status; FAULT_NONE if there is none.
+ * MT-safe. */
+enum fault fault_of_status(enum ibv_wc_status status);
+
 /** Return the fault for a received NAK code other than a PSN sequence error. MT-safe. */
 enum fault fault_of_nak(uint8_t code);
 

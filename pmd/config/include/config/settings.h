@@ -122,6 +122,7 @@ struct settings {
 	enum settings_view view; /* uroce-run's */
 	int log_level;		 /* enum log_level */
 	bool explain;		 /* uroce-run: say why calls and queue pairs fail */
+	char inject[512]; /* uroce-run: faults that a user asks for (inject/inject.h), or "" */
 	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
 	enum settings_sack sack; /* uroce-run */
 	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
@@ -141,7 +142,7 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "engines", "progress", "log-level", "explain", "telemetry", "file-prefix", "max-qp",
+ * "mtu", "engines", "progress", "log-level", "explain", "inject", "telemetry", "file-prefix", "max-qp",
  * "max-memory", "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel",
  * "view", "uplink", "gateway", "route", "eal"). The command line and the file both use it. "ip",
  * "gateway" and "route" may be set several times. "netdev" and "port" also take

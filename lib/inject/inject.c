@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rules that there are, and which of the things that match a rule it hits. */
+#include "inject/inject.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+bool inject_wanted;
+
+/* A rule is complete before `count` says that it is there, and then stays at its place. */
+static struct inject_rule rules[INJECT_RULES_MAX];
+static uint32_t count; /* atomic */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Return the rule with this number, from 1, or NULL. */
+static struct inject_rule *find(int number)
+{
+	return number >= 1 && (uint32_t)number <= __atomic_load_n(&count, __ATOMIC_ACQUIRE)
+		       ? &rules[number - 1]
+		       : NULL;
+}
+
+static int add_locked(const char *text, char *error, size_t error_size)
+{
+	struct inject_rule *rule;
+	int rc;
+
+	if (count == INJECT_RULES_MAX) {
+		snprintf(error, error_size, "inject: there are %u rules already", count);
+		return -ENOSPC;
+	}
+	rule = &rules[count];
+	rc = inject_read(text, rule, error, error_size);
+	if (rc != 0)
+		return rc;
+	rule->begin_ns = now_ns();
+	__atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+	return (int)count;
+}
+
+/* Call a function for each rule of a list until one fails. Return what it returned last. */
+static int each(const char *text, int (*call)(const char *rule, char *error, size_t error_size),
+		char *error, size_t error_size)
+{
+	char rule[INJECT_TEXT_MAX];
+	int rc = 0;
+
+	while (*text != '\0' && rc >= 0) {
+		const size_t length = strcspn(text, ";");
+
+		if (length >= sizeof(rule)) {
+			snprintf(error, error_size, "inject: a rule has at most %zu characters",
+				 sizeof(rule) - 1);
+			return -EINVAL;
+		}
+		memcpy(rule, text, length);
+		rule[length] = '\0';
+		if (length > 0)
+			rc = call(rule, error, error_size);
+		text += length + (text[length] == ';');
+	}
+	return rc;
+}
+
+int inject_add(const char *text, char *error, size_t error_size)
+{
+	int rc;
+
+	pthread_mutex_lock(&lock);
+	rc = each(text, add_locked, error, error_size);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static int check_one(const char *text, char *error, size_t error_size)
+{
+	struct inject_rule rule;
+
+	return inject_read(text, &rule, error, error_size);
+}
+
+int inject_check(const char *text, char *error, size_t error_size)
+{
+	return each(text, check_one, error, error_size);
+}
+
+int inject_end(int number)
+{
+	struct inject_rule *rule = find(number);
+
+	if (!rule)
+		return -ENOENT;
+	__atomic_store_n(&rule->times, UINT64_MAX, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int64_t inject_count(int number)
+{
+	const struct inject_rule *rule = find(number);
+
+	return rule ? (int64_t)__atomic_load_n(&rule->hit, __ATOMIC_RELAXED) : -ENOENT;
+}
+
+/* Return a random number of 32 bits for the n-th match of a rule (SplitMix64). It depends on
+ * nothing else, so threads need no order. */
+static uint64_t draw(const struct inject_rule *rule, uint64_t n)
+{
+	uint64_t x = rule->seed + n * 0x9e3779b97f4a7c15;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return (x ^ (x >> 31)) >> 32;
+}
+
+/* Count a fault, if the rule may still make one. */
+static bool take_one(struct inject_rule *rule)
+{
+	const uint64_t times = __atomic_load_n(&rule->times, __ATOMIC_RELAXED);
+	uint64_t hit = __atomic_load_n(&rule->hit, __ATOMIC_RELAXED);
+
+	do {
+		if (times == UINT64_MAX || (times > 0 && hit >= times))
+			return false;
+	} while (!__atomic_compare_exchange_n(&rule->hit, &hit, hit + 1, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return true;
+}
+
+/* Count what matches the rule. Return true if the rule hits it. */
+static bool hits(struct inject_rule *rule)
+{
+	uint64_t n;
+
+	if (rule->after_ns > 0 && now_ns() - rule->begin_ns < rule->after_ns)
+		return false;
+	n = __atomic_add_fetch(&rule->matched, 1, __ATOMIC_RELAXED);
+	if ((rule->nth > 0 && n != rule->nth) || (rule->every > 0 && n % rule->every != 0) ||
+	    draw(rule, n) >= rule->share)
+		return false;
+	return take_one(rule);
+}
+
+/* Return true if a rule is for this call. verbs.h decides whether ibv_reg_mr calls ibv_reg_mr_iova2,
+ * so a rule for the first one is for both. */
+static bool is_for_call(const struct inject_rule *rule, enum inject_call call)
+{
+	return rule->what == INJECT_FAILS_CALL &&
+	       (rule->call == call || rule->call == INJECT_ANY_CALL ||
+		(rule->call == INJECT_ibv_reg_mr && call == INJECT_ibv_reg_mr_iova2));
+}
+
+int inject_into_call(enum inject_call call)
+{
+	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_for_call(&rules[i], call) || !hits(&rules[i]))
+			continue;
+		log_error("injected: %s fails with %s (rule %u: %s)", inject_call_name(call),
+			  strerrorname_np(rules[i].error), i + 1, rules[i].text);
+		return rules[i].error;
+	}
+	return 0;
+}
+
+enum ibv_wc_status inject_into_work(enum inject_op op, uint32_t qpn, uint64_t wr_id)
+{
+	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (rules[i].what != INJECT_FAILS_WORK || !(rules[i].ops & op) ||
+		    (rules[i].qpn != 0 && rules[i].qpn != qpn) || !hits(&rules[i]))
+			continue;
+		log_error("injected: a work request of queue pair 0x%x (wr_id %" PRIu64
+			  ") fails (rule %u: %s)",
+			  qpn, wr_id, i + 1, rules[i].text);
+		return rules[i].status;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+const struct inject_rule *inject_take_event(uint64_t *wait_ns)
+{
+	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+	const uint64_t now = now_ns();
+
+	*wait_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t due_ns = rules[i].begin_ns + rules[i].after_ns;
+
+		if (rules[i].what != INJECT_RAISES || inject_count((int)i + 1) > 0)
+			continue;
+		if (due_ns > now) {
+			*wait_ns = due_ns - now < *wait_ns ? due_ns - now : *wait_ns;
+		} else if (take_one(&rules[i])) {
+			log_error("injected: an event (rule %u: %s)", i + 1, rules[i].text);
+			return &rules[i];
+		}
+	}
+	return NULL;
+}

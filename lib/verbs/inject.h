@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes the faults of rules happen (inject/inject.h). */
+#ifndef VERBS_INJECT_H
+#define VERBS_INJECT_H
+
+#include "implementation.h"
+
+struct verbs_context;
+struct ibv_qp_ex;
+
+/** Return the table of calls whose calls may fail by a rule. The first call reads the rules of
+ * UROCE_INJECT; a bad one ends the process. MT-safe. */
+const struct implementation *inject_implementation(void);
+
+/** Put the functions that look at rules into a new context's table. */
+void inject_operations(struct verbs_context *verbs);
+
+/** Let the requests of a list that was built, and is not posted yet, fail by rules. */
+void inject_built(struct ibv_qp_ex *ex);
+
+/** The functions of uroce/inject.h. */
+int inject_api_add(const char *rule);
+int inject_api_end(int rule);
+int64_t inject_api_count(int rule);
+
+#endif
