@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_common.h>
+
 #include "base/log.h"
 
 bool inject_wanted;
@@ -173,6 +175,24 @@ int inject_into_call(enum inject_call call)
 		log_error("injected: %s fails with %s (rule %u: %s)", inject_call_name(call),
 			  strerrorname_np(rules[i].error), i + 1, rules[i].text);
 		return rules[i].error;
+	}
+	return 0;
+}
+
+int inject_into_rdma_call(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum inject_call call;
+	} calls[] = {
+#define RDMA_CALL(function) {#function, INJECT_##function},
+#include "inject/rdma_calls.def"
+#undef RDMA_CALL
+	};
+
+	for (size_t i = 0; i < RTE_DIM(calls); i++) {
+		if (strcmp(calls[i].name, name) == 0)
+			return inject_into_call(calls[i].call);
 	}
 	return 0;
 }

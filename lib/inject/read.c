@@ -54,6 +54,9 @@ const char *inject_call_name(enum inject_call call)
 #define OPERATION(type, table, member, parameters, arguments) [INJECT_##member] = #member,
 #include "inject/operations.def"
 #undef OPERATION
+#define RDMA_CALL(function) [INJECT_##function] = #function,
+#include "inject/rdma_calls.def"
+#undef RDMA_CALL
 		[INJECT_post_send] = "post_send",
 		[INJECT_post_recv] = "post_recv",
 		[INJECT_post_srq_recv] = "post_srq_recv",
@@ -61,6 +64,8 @@ const char *inject_call_name(enum inject_call call)
 	static __thread char name[64];
 	size_t i = 0, length;
 
+	if (strncmp(symbols[call], "rdma_", strlen("rdma_")) == 0)
+		return symbols[call];
 	do {
 		length = strlen(beginnings[i]);
 	} while (strncmp(symbols[call], beginnings[i++], length) != 0);
@@ -253,7 +258,7 @@ static const struct {
 	bool (*read)(const char *text, struct inject_rule *rule);
 	const char *what;
 } keys[KEYS] = {
-	[KEY_CALL] = {"call", read_call, "a call of verbs that can fail, or any"},
+	[KEY_CALL] = {"call", read_call, "a call of verbs or rdma_cm that can fail, or any"},
 	[KEY_OP] = {"op", read_op, "one of send, write, read, atomic, recv and any"},
 	[KEY_EVENT] = {"event", read_event, "an asynchronous event, as qp_fatal"},
 	[KEY_ERRNO] = {"errno", read_errno, "the name of an errno value, as ENOMEM"},

@@ -14,6 +14,7 @@
 #define WHY_MAX	     320
 
 bool explain_wanted;
+bool inject_rules;
 
 /* uroce-run has set the variable (config/environ.c), which the library of the devices reads at the
  * first call. */
@@ -22,6 +23,12 @@ __attribute__((constructor)) static void explain_start(void)
 	const char *value = secure_getenv("UROCE_EXPLAIN");
 
 	explain_wanted = value && strcmp(value, "yes") == 0 && cm_calls();
+	inject_rules = secure_getenv("UROCE_INJECT") && cm_calls();
+}
+
+int inject_failure(const char *call)
+{
+	return -cm_calls()->inject_into_rdma_call(call);
 }
 
 void explain_say(int error, const char *format, ...)

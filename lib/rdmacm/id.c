@@ -135,6 +135,9 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		return id_result(explain_argument(
 			"id is NULL, or ps is not RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB or "
 			"RDMA_PS_IB"));
+	rc = id_inject(__func__);
+	if (rc != 0)
+		return id_result(rc);
 	/* Start the devices: at this call programs learn if there are RDMA devices at all. */
 	rc = devices_get(&devices);
 	if (rc < 0)

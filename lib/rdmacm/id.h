@@ -200,6 +200,9 @@ extern uint32_t devices_generation;
 /* The user wants to know why calls fail (base/reason.h). Constant. */
 extern bool explain_wanted;
 
+/* The user has rules by which calls may fail (uroce-run --inject). Constant. */
+extern bool inject_rules;
+
 /** Say why a call fails, as reason_say. MT-safe. */
 void explain_say(int error, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
@@ -270,10 +273,24 @@ static inline void id_call_end(struct id_call *call)
 	}
 #define ID_CALL() ID_CALL_OF(__func__)
 
-/** Check that a call may use this id. 0; -EINVAL for NULL, -ENODEV for an id of the parent process.
- */
-static inline int id_check(const struct rdma_cm_id *id)
+/** Return the error with which a call is to fail, because a user asked for it (--inject), or 0. */
+int inject_failure(const char *call) __attribute__((cold));
+
+static inline int id_inject(const char *call)
 {
+	return unlikely(inject_rules) ? inject_failure(call) : 0;
+}
+
+/** Check that a call may use this id. 0; -EINVAL for NULL, -ENODEV for an id of the parent process,
+ * or the error of id_inject. */
+#define id_check(id) id_check_by(id, __func__)
+
+static inline int id_check_by(const struct rdma_cm_id *id, const char *call)
+{
+	const int rc = id_inject(call);
+
+	if (rc != 0)
+		return rc;
 	if (!id)
 		return explain_argument("the id is NULL");
 	if (((const struct cm_id *)id)->generation == devices_generation)

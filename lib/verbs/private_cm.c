@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions of the connection manager for librdmacm.so.1. */
+#include "inject/inject.h"
 #include "cm/private.h"
 #include "base/log.h"
 #include "verbs_internal.h"
@@ -38,6 +39,7 @@ static const struct cm_private table = {
 	.cm_conn_set_user = cm_conn_set_user,
 	.cm_conn_agreed = cm_conn_agreed,
 	.cm_conn_state = cm_conn_state,
+	.inject_into_rdma_call = inject_into_rdma_call,
 	.reason_say = reason_say,
 	.reason_take = reason_take,
 	.reason_enter = reason_enter,

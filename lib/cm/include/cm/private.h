@@ -16,7 +16,7 @@
 #include "cm/agent.h"
 #include "queue/channel.h"
 
-#define CM_PRIVATE_VERSION 6
+#define CM_PRIVATE_VERSION 7
 
 struct cm_private {
 	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
@@ -61,6 +61,7 @@ struct cm_private {
 
 	void (*reason_say)(int of, const char *format, ...) __attribute__((format(printf, 2, 3)));
 	const char *(*reason_take)(int of);
+	int (*inject_into_rdma_call)(const char *name); /* inject/inject.h */
 	void (*reason_enter)(const char *call);
 	void (*reason_leave)(void);
 	const char *(*reason_call)(unsigned int *depth);

@@ -25,6 +25,9 @@ enum inject_call {
 #define OPERATION(type, table, member, parameters, arguments) INJECT_##member,
 #include "inject/operations.def"
 #undef OPERATION
+#define RDMA_CALL(function) INJECT_##function,
+#include "inject/rdma_calls.def"
+#undef RDMA_CALL
 	/* They are work requests, too, so lib/verbs has functions of its own for them. */
 	INJECT_post_send,
 	INJECT_post_recv,
@@ -102,6 +105,9 @@ int64_t inject_count(int number);
 
 /** Return the errno value with which this call is to fail, or 0. MT-safe. */
 int inject_into_call(enum inject_call call);
+
+/** Do the same for a call of rdma_cm by its name; 0 if it cannot be made to fail. MT-safe. */
+int inject_into_rdma_call(const char *name);
 
 /** Return the status with which this work request is to complete, or IBV_WC_SUCCESS. MT-safe. */
 enum ibv_wc_status inject_into_work(enum inject_op op, uint32_t qpn, uint64_t wr_id);
