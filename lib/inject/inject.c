@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 
+#define ENDED UINT64_MAX /* `times` of a rule that makes no more faults */
+
 bool inject_wanted;
 
 /* A rule is complete before `count` says that it is there, and then stays at its place. */
@@ -106,7 +108,7 @@ int inject_end(int number)
 
 	if (!rule)
 		return -ENOENT;
-	__atomic_store_n(&rule->times, UINT64_MAX, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->times, ENDED, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -135,7 +137,7 @@ static bool take_one(struct inject_rule *rule)
 	uint64_t hit = __atomic_load_n(&rule->hit, __ATOMIC_RELAXED);
 
 	do {
-		if (times == UINT64_MAX || (times > 0 && hit >= times))
+		if (times == ENDED || (times > 0 && hit >= times))
 			return false;
 	} while (!__atomic_compare_exchange_n(&rule->hit, &hit, hit + 1, true, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
@@ -156,8 +158,8 @@ static bool hits(struct inject_rule *rule)
 	return take_one(rule);
 }
 
-/* Return true if a rule is for this call. verbs.h decides whether ibv_reg_mr calls ibv_reg_mr_iova2,
- * so a rule for the first one is for both. */
+/* Return true if a rule is for this call. verbs.h decides whether ibv_reg_mr calls
+ * ibv_reg_mr_iova2, so a rule for the first one is for both. */
 static bool is_for_call(const struct inject_rule *rule, enum inject_call call)
 {
 	return rule->what == INJECT_FAILS_CALL &&
@@ -222,7 +224,8 @@ const struct inject_rule *inject_take_event(uint64_t *wait_ns)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t due_ns = rules[i].begin_ns + rules[i].after_ns;
 
-		if (rules[i].what != INJECT_RAISES || inject_count((int)i + 1) > 0)
+		if (rules[i].what != INJECT_RAISES || inject_count((int)i + 1) > 0 ||
+		    __atomic_load_n(&rules[i].times, __ATOMIC_RELAXED) == ENDED)
 			continue;
 		if (due_ns > now) {
 			*wait_ns = due_ns - now < *wait_ns ? due_ns - now : *wait_ns;

@@ -26,19 +26,29 @@ static const struct name ops[] = {
 
 /* The statuses that a queue pair itself can report; a receive request can only have the first. */
 static const struct name statuses[] = {
-	{"loc_prot_err", IBV_WC_LOC_PROT_ERR},	   {"loc_len_err", IBV_WC_LOC_LEN_ERR},
-	{"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},   {"mw_bind_err", IBV_WC_MW_BIND_ERR},
-	{"rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR}, {"rem_access_err", IBV_WC_REM_ACCESS_ERR},
-	{"rem_op_err", IBV_WC_REM_OP_ERR},	   {"bad_resp_err", IBV_WC_BAD_RESP_ERR},
-	{"retry_exc_err", IBV_WC_RETRY_EXC_ERR},   {"rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR},
+	{"loc_prot_err", IBV_WC_LOC_PROT_ERR},
+	{"loc_len_err", IBV_WC_LOC_LEN_ERR},
+	{"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},
+	{"mw_bind_err", IBV_WC_MW_BIND_ERR},
+	{"rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR},
+	{"rem_access_err", IBV_WC_REM_ACCESS_ERR},
+	{"rem_op_err", IBV_WC_REM_OP_ERR},
+	{"bad_resp_err", IBV_WC_BAD_RESP_ERR},
+	{"retry_exc_err", IBV_WC_RETRY_EXC_ERR},
+	{"rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR},
 };
 
 static const struct name events[] = {
-	{"device_fatal", IBV_EVENT_DEVICE_FATAL}, {"port_err", IBV_EVENT_PORT_ERR},
-	{"port_active", IBV_EVENT_PORT_ACTIVE},	  {"gid_change", IBV_EVENT_GID_CHANGE},
-	{"lid_change", IBV_EVENT_LID_CHANGE},	  {"pkey_change", IBV_EVENT_PKEY_CHANGE},
-	{"sm_change", IBV_EVENT_SM_CHANGE},	  {"client_reregister", IBV_EVENT_CLIENT_REREGISTER},
-	{"qp_fatal", IBV_EVENT_QP_FATAL},	  {"qp_req_err", IBV_EVENT_QP_REQ_ERR},
+	{"device_fatal", IBV_EVENT_DEVICE_FATAL},
+	{"port_err", IBV_EVENT_PORT_ERR},
+	{"port_active", IBV_EVENT_PORT_ACTIVE},
+	{"gid_change", IBV_EVENT_GID_CHANGE},
+	{"lid_change", IBV_EVENT_LID_CHANGE},
+	{"pkey_change", IBV_EVENT_PKEY_CHANGE},
+	{"sm_change", IBV_EVENT_SM_CHANGE},
+	{"client_reregister", IBV_EVENT_CLIENT_REREGISTER},
+	{"qp_fatal", IBV_EVENT_QP_FATAL},
+	{"qp_req_err", IBV_EVENT_QP_REQ_ERR},
 	{"qp_access_err", IBV_EVENT_QP_ACCESS_ERR},
 };
 
@@ -276,8 +286,8 @@ static const struct {
 static const struct {
 	uint32_t must, may;
 } kinds[] = {
-	[INJECT_FAILS_CALL] = {BIT(CALL) | BIT(ERRNO),
-			       BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES) | BIT(AFTER) | BIT(SEED)},
+	[INJECT_FAILS_CALL] = {BIT(CALL) | BIT(ERRNO), BIT(NTH) | BIT(EVERY) | BIT(P) | BIT(TIMES) |
+							       BIT(AFTER) | BIT(SEED)},
 	[INJECT_FAILS_WORK] = {BIT(OP) | BIT(STATUS), BIT(QP) | BIT(NTH) | BIT(EVERY) | BIT(P) |
 							      BIT(TIMES) | BIT(AFTER) | BIT(SEED)},
 	[INJECT_RAISES] = {BIT(EVENT), BIT(QP) | BIT(AFTER)},
@@ -294,8 +304,9 @@ static int check(const struct inject_rule *rule, uint32_t given, char *error, si
 	const uint32_t must = kinds[rule->what].must, may = kinds[rule->what].may;
 
 	if (!(given & (BIT(CALL) | BIT(OP) | BIT(EVENT))))
-		return refuse(error, error_size,
-			      "inject: '%s': a rule needs one of call=, op= and event=", rule->text);
+		return refuse(
+			error, error_size,
+			"inject: '%s': a rule needs one of call=, op= and event=", rule->text);
 	for (size_t i = 0; i < KEYS; i++) {
 		if (must & ~given & (1u << i))
 			return refuse(error, error_size, "inject: '%s': %s= is missing", rule->text,

@@ -26,7 +26,7 @@ __attribute__((constructor)) static void explain_start(void)
 	inject_rules = secure_getenv("UROCE_INJECT") && cm_calls();
 }
 
-int inject_failure(const char *call)
+int id_failure(const char *call)
 {
 	return -cm_calls()->inject_into_rdma_call(call);
 }

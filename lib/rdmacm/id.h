@@ -274,11 +274,11 @@ static inline void id_call_end(struct id_call *call)
 #define ID_CALL() ID_CALL_OF(__func__)
 
 /** Return the error with which a call is to fail, because a user asked for it (--inject), or 0. */
-int inject_failure(const char *call) __attribute__((cold));
+int id_failure(const char *call) __attribute__((cold));
 
 static inline int id_inject(const char *call)
 {
-	return unlikely(inject_rules) ? inject_failure(call) : 0;
+	return unlikely(inject_rules) ? id_failure(call) : 0;
 }
 
 /** Check that a call may use this id. 0; -EINVAL for NULL, -ENODEV for an id of the parent process,

@@ -3,7 +3,6 @@
  * ibv_wr_complete. */
 #include "base/verbs_later.h"
 #include "inject.h"
-#include "inject/inject.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
 #include "queue/srq.h"

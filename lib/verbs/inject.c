@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
 #include "base/verbs_later.h"
-#include "inject/inject.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
 #include "verbs_internal.h"
@@ -26,8 +24,7 @@
 /* The operations without rules. They are the same in every context. */
 static struct verbs_context plain;
 
-/* Return what a call that is to fail returns. */
-static intptr_t failure(enum inject_call call, int error, bool is_int)
+intptr_t inject_failure(enum inject_call call, int error, bool is_int)
 {
 	errno = error;
 	switch (call) {
@@ -46,28 +43,13 @@ static intptr_t failure(enum inject_call call, int error, bool is_int)
 	}
 }
 
-#define IS_INT(type) __builtin_types_compatible_p(type, int)
-
-#define CALL(type, function, parameters, arguments)                                    \
-	static type call_##function parameters                                         \
-	{                                                                              \
-		const int error = inject_into_call(INJECT_##function);                 \
-                                                                                       \
-		return unlikely(error != 0)                                            \
-			       ? (type)failure(INJECT_##function, error, IS_INT(type)) \
-			       : uroce_implementation.function arguments;              \
-	}
-#include "inject/calls.def"
-#undef CALL
-
-#define OPERATION(type, table, member, parameters, arguments)                        \
-	static type operation_##member parameters                                    \
-	{                                                                            \
-		const int error = inject_into_call(INJECT_##member);                 \
-                                                                                     \
-		return unlikely(error != 0)                                          \
-			       ? (type)failure(INJECT_##member, error, IS_INT(type)) \
-			       : plain.table member arguments;                       \
+#define OPERATION(type, table, member, parameters, arguments)                     \
+	static type operation_##member parameters                                 \
+	{                                                                         \
+		const int error = inject_into_call(INJECT_##member);              \
+                                                                                  \
+		return unlikely(error != 0) ? INJECT_FAILURE(type, member, error) \
+					    : plain.table member arguments;       \
 	}
 #include "inject/operations.def"
 #undef OPERATION
@@ -118,7 +100,7 @@ static int operation_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struc
 
 	*bad = wr;
 	if (rc != 0)
-		return (int)failure(INJECT_post_send, rc, true);
+		return INJECT_FAILURE(int, post_send, rc);
 	for (; wr; wr = wr->next) {
 		const enum ibv_wc_status status =
 			inject_into_work(op_of((uint8_t)wr->opcode), ibv->qp_num, wr->wr_id);
@@ -172,7 +154,7 @@ static int post_receives(enum inject_call call, uint32_t qpn, void *queue,
 
 	*bad = wr;
 	if (rc != 0)
-		return (int)failure(call, rc, true);
+		return (int)inject_failure(call, rc, true);
 	for (; wr && rc == 0; wr = wr->next) {
 		struct ibv_recv_wr one = *wr, *ignored;
 
@@ -236,7 +218,8 @@ static void *raise_events(void *arg)
 		uint64_t wait_ns;
 		const struct inject_rule *rule = inject_take_event(&wait_ns);
 		struct inject_rule copy;
-		struct timespec wait = {.tv_nsec = (long)RTE_MIN(wait_ns, (uint64_t)EVENTS_LOOK_NS)};
+		struct timespec wait = {.tv_nsec =
+						(long)RTE_MIN(wait_ns, (uint64_t)EVENTS_LOOK_NS)};
 
 		if (!rule) {
 			nanosleep(&wait, NULL);
@@ -267,11 +250,18 @@ static void start_events(void)
 
 void inject_operations(struct verbs_context *verbs)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool started;
 
 	if (likely(!inject_wanted))
 		return;
-	plain = *verbs;
+	pthread_mutex_lock(&lock);
+	if (!started) {
+		plain = *verbs;
+		start_events();
+	}
+	started = true;
+	pthread_mutex_unlock(&lock);
 #define OPERATION(type, table, member, parameters, arguments) \
 	verbs->table member = operation_##member;
 #include "inject/operations.def"
@@ -279,33 +269,6 @@ void inject_operations(struct verbs_context *verbs)
 	verbs->context.ops.post_send = operation_post_send;
 	verbs->context.ops.post_recv = operation_post_recv;
 	verbs->context.ops.post_srq_recv = operation_post_srq_recv;
-	pthread_once(&once, start_events);
-}
-
-static struct implementation implementation;
-
-static void read_rules(void)
-{
-	const char *rules = secure_getenv("UROCE_INJECT");
-	char error[ERROR_MAX];
-
-	if (rules && strcmp(rules, "none") != 0 && inject_add(rules, error, sizeof(error)) < 0) {
-		fprintf(stderr, "uroce: %s\n", error);
-		_exit(1);
-	}
-	inject_wanted = true;
-	implementation = uroce_implementation;
-#define CALL(type, function, parameters, arguments) implementation.function = call_##function;
-#include "inject/calls.def"
-#undef CALL
-}
-
-const struct implementation *inject_implementation(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, read_rules);
-	return &implementation;
 }
 
 int inject_api_add(const char *rule)

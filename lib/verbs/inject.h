@@ -4,15 +4,26 @@
 #define VERBS_INJECT_H
 
 #include "implementation.h"
+#include "inject/inject.h"
 
 struct verbs_context;
 struct ibv_qp_ex;
 
-/** Return the table of calls whose calls may fail by a rule. The first call reads the rules of
+/* inject_calls.c */
+
+/** Return the table in which each call may fail by a rule. The first call reads the rules of
  * UROCE_INJECT; a bad one ends the process. MT-safe. */
 const struct implementation *inject_implementation(void);
 
-/** Put the functions that look at rules into a new context's table. */
+/* inject.c */
+
+/** Return what a call that is to fail returns, and set errno. `is_int`: its type is int. MT-safe.
+ */
+intptr_t inject_failure(enum inject_call call, int error, bool is_int);
+#define INJECT_FAILURE(type, call, error) \
+	((type)inject_failure(INJECT_##call, error, __builtin_types_compatible_p(type, int)))
+
+/** Put the functions that look at rules into a new context's table. Does nothing without rules. */
 void inject_operations(struct verbs_context *verbs);
 
 /** Let the requests of a list that was built, and is not posted yet, fail by rules. */

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 SKIPPED = 77
-OWN = ("UROCE_PRIVATE",)
+OWN = ("UROCE_PRIVATE", "UROCE_1.0")
 # Letters of nm that a program can tell apart when it binds to the symbol.
 KINDS = {"T": "function", "W": "function", "A": "version", "B": "data", "D": "data", "R": "data", "V": "data"}
 

@@ -251,8 +251,9 @@ static void check_calls(void)
 	end(rule, 1, "rdma_create_id");
 	rule = add("call=rdma_bind_addr,errno=EADDRINUSE");
 	must(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0 &&
-		     rdma_bind_addr(id, (struct sockaddr *)&(struct sockaddr_storage){
-						.ss_family = AF_INET}) == -1 &&
+		     rdma_bind_addr(id, (struct sockaddr *)&(
+						struct sockaddr_storage){.ss_family = AF_INET}) ==
+			     -1 &&
 		     errno == EADDRINUSE,
 	     "rdma_bind_addr");
 	end(rule, 1, "rdma_bind_addr");

@@ -34,7 +34,7 @@ class MoreOptionsTest:
 
     def run_all(self):
         for name, function in (("--help and --version", self._told), ("uroce-run --progress", self._progress),
-                               ("uroce-run --explain", self._explain),
+                               ("uroce-run --explain", self._explain), ("uroce-run --inject", self._inject),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
                                ("uroced --kernel, a small MTU", self._small_kernel),
@@ -76,6 +76,13 @@ class MoreOptionsTest:
             done = ask([UROCE_RUN, explain, "--local", "--", ZOO, "port_number"], SECONDS)
             said = "uroce: ibv_modify_qp: port_num is 2;" in done.stderr
             expect(done.returncode == 0 and said == complains, explain, done.stderr)
+
+    @staticmethod
+    def _inject():
+        """test/zoo/inject.py asks for each kind of fault."""
+        done = ask([UROCE_RUN, "--inject", "call=ibv_reg_mr,errno=ENOMEM", "--local", "--", "ibv_rc_pingpong"], SECONDS)
+        expect(done.returncode == 1 and "uroce: injected: ibv_reg_mr fails with ENOMEM" in done.stderr and
+               "Couldn't register MR" in done.stderr, done.stderr)
 
     def _stores(self):
         """At its end a program tells its counters."""

@@ -617,3 +617,26 @@ TEST(sq_find__looks_at_few_requests)
 	assert_true(looked > 0 && looked <= 10);
 	sq_fini(&sq);
 }
+
+/* A request that a user has asked to fail: programs cannot post one. */
+TEST(sq_post_failure__is_a_request_of_its_own)
+{
+	struct ibv_send_wr wr = {.opcode = SQ_WR_FAILS};
+	const struct send_wqe *wqe;
+	struct sq sq;
+
+	assert_int_equal(sq_init(&sq, &attr), 0);
+	assert_int_equal(post(&sq, &wr), EINVAL);
+	for (uint32_t i = 0; i < sq.attr.max_wr; i++)
+		assert_int_equal(sq_post_failure(&sq, 40 + i, 6), 0);
+	assert_int_equal(sq_post_failure(&sq, 50, 6), ENOMEM);
+	wqe = sq_at(&sq, 1);
+	assert_int_equal(wqe->wr_id, 41);
+	assert_int_equal(wqe->rkey, 6);
+	assert_int_equal(wqe->num_sge, 0);
+	assert_true(sq_is_local((enum ibv_wr_opcode)wqe->opcode));
+	assert_true(wqe->flags & IBV_SEND_SIGNALED);
+	sq_pop(&sq);
+	assert_int_equal(sq_post_failure(&sq, 50, 6), 0);
+	sq_fini(&sq);
+}

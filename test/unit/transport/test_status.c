@@ -77,3 +77,14 @@ TEST(fault_of_nak__reserved_codes_are_bad_responses)
 	for (unsigned int code = 4; code < 32; code++)
 		assert_int_equal(fault_of_nak((uint8_t)code), FAULT_BAD_RESPONSE);
 }
+
+TEST(fault_of_status__is_of_a_send_request)
+{
+	assert_int_equal(fault_of_status(IBV_WC_REM_ACCESS_ERR), FAULT_NAKED_ACCESS);
+	assert_int_equal(fault_of_status(IBV_WC_LOC_PROT_ERR), FAULT_SEND_PROTECTION);
+	assert_int_equal(fault_of_status(IBV_WC_LOC_LEN_ERR), FAULT_SEND_LENGTH);
+	assert_int_equal(fault_of_status(IBV_WC_RETRY_EXC_ERR), FAULT_RETRIES_EXHAUSTED);
+	/* Only a receive request has it. */
+	assert_int_equal(fault_of_status(IBV_WC_LOC_ACCESS_ERR), FAULT_NONE);
+	assert_int_equal(fault_of_status(IBV_WC_SUCCESS), FAULT_NONE);
+}

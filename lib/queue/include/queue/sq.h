@@ -145,9 +145,8 @@ uint32_t sq_opcodes(enum ibv_qp_type type);
 #define SQ_ATOMICS	  (SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) | SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD))
 /* Our own: a request that fails when its turn comes, as a user asked for (inject/inject.h). `rkey`
  * is the enum fault. Programs cannot post it. */
-#define SQ_WR_FAILS	  IBV_WR_DRIVER1
-#define SQ_LOCAL                                                           \
-	(SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW) | SQ_OPCODE(SQ_WR_FAILS))
+#define SQ_WR_FAILS IBV_WR_DRIVER1
+#define SQ_LOCAL    (SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW) | SQ_OPCODE(SQ_WR_FAILS))
 
 static inline bool sq_is_in(uint32_t opcodes, uint32_t opcode)
 {

@@ -21,7 +21,8 @@
  * why), -ENOSPC after 32 rules, -ENOSYS without `uroce-run --inject`. */
 static inline int uroce_inject(const char *rule)
 {
-	int (*add)(const char *rule) = (int (*)(const char *))dlsym(RTLD_DEFAULT, "uroce_inject_add");
+	int (*add)(const char *rule) =
+		(int (*)(const char *))dlsym(RTLD_DEFAULT, "uroce_inject_add");
 
 	return add ? add(rule) : -ENOSYS;
 }
