@@ -123,7 +123,7 @@ static const struct option long_options[] = {
 
 /* Settings that a file may contain because uroce-run uses them. They have no effect in uroced. */
 static const char *const idle_settings[] = {"engines", "explain",   "inject", "progress", "sack",
-					    "stores",  "telemetry", "view",	"without"};
+					    "stores",  "telemetry", "view",   "without"};
 
 /* Settings that a running uroced cannot change. */
 static const char *const fixed_settings[] = {
