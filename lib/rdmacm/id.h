@@ -263,14 +263,15 @@ static inline void id_call_end(struct id_call *call)
 		explain_leave();
 }
 
+static inline struct id_call id_call_begin(const char *name)
+{
+	return unlikely(explain_wanted) ? explain_enter(name) : (struct id_call){.entered = false};
+}
+
 /* The beginning of each call of the program. A failure of the calls that it is made of is its
  * own. */
-#define ID_CALL_OF(name)                                                          \
-	struct id_call id_call __attribute__((cleanup(id_call_end))) =            \
-		unlikely(explain_wanted) ? explain_enter(name) : (struct id_call) \
-	{                                                                         \
-		false                                                             \
-	}
+#define ID_CALL_OF(name) \
+	struct id_call id_call __attribute__((unused, cleanup(id_call_end))) = id_call_begin(name)
 #define ID_CALL() ID_CALL_OF(__func__)
 
 /** Return the error with which a call is to fail, because a user asked for it (--inject), or 0. */

@@ -33,7 +33,7 @@ static struct sockaddr *own(void)
 
 static struct rdma_cm_id *create(enum rdma_port_space ps)
 {
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id = NULL;
 
 	if (!channel)
 		channel = rdma_create_event_channel();
