@@ -46,10 +46,10 @@ struct cq {
 	void (*overrun)(void *user);  /* called for a completion without room, once until the queue
 					 was emptied or resized; engine's thread */
 	void *user;
-	uint32_t users;	     /* queue pairs that complete here; atomic */
-	uint32_t number;     /* number that is shown to users; 0: not assigned yet */
-	struct queue_watch watch;  /* cq_watch */
-	uint32_t watch_cons; /* `cons` at the last look */
+	uint32_t users;		  /* queue pairs that complete here; atomic */
+	uint32_t number;	  /* number that is shown to users; 0: not assigned yet */
+	struct queue_watch watch; /* cq_watch */
+	uint32_t watch_cons;	  /* `cons` at the last look */
 
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */
