@@ -21,9 +21,6 @@
 #include "net/link.h"
 
 #define WELCOME_MS 10000
-/* How long packets wait for a process that takes none; then they are dropped. A process that only
- * waits for a busy CPU takes some sooner. */
-#define TRANSMIT_TIMEOUT_MS 100
 
 /* SO_PEERCRED would name the process that made the socket, which may be the service manager instead
  * of the owner. */
@@ -168,7 +165,7 @@ static struct share_client *attach_new(void)
 	if (!client)
 		return NULL;
 	pthread_mutex_init(&client->lock, NULL);
-	pthread_mutex_init(&client->lanes_lock, NULL);
+	pthread_mutex_init(&client->directs_lock, NULL);
 	pthread_mutex_init(&client->xrc_lock, NULL);
 	STAILQ_INIT(&client->xrc_in);
 	STAILQ_INIT(&client->xrc_out);
@@ -260,7 +257,6 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
 	memcpy(client->mac, welcome->mac, sizeof(client->mac));
 	client->spares_icrc = welcome->spares_icrc;
-	client->transmit_timeout_tsc = welcome->tsc_hz / 1000 * TRANSMIT_TIMEOUT_MS;
 	client->wake_fd = -1;
 	client->owner_fd = fds[SHARE_FD_OWNER];
 	client->process_fd = fds[SHARE_FD_PROCESS];

@@ -17,11 +17,15 @@
 #include "base/meter.h"
 #include "base/own.h"
 #include "client_away.h"
+#include "held.h"
+#include "memif/doorbell.h"
 #include "memif/socket.h"
 #include "netdev/addresses.h"
+#include "port/memif_caller.h"
+#include "port/port.h"
 #include "psock/psock.h"
 #include "share/blocks.h"
-#include "share/lane.h"
+#include "share/direct.h"
 #include "share/layout.h"
 #include "share/message.h"
 
@@ -29,39 +33,46 @@
  * waited for 5 seconds. */
 #define CLIENT_ABANDONED_MAX 16
 
-/* A lane with another process. Only the engine's thread uses it, except the constant members. */
-struct client_lane {
+/* A direct channel with another process. Only the engine's thread uses it, except the constant
+ * members. */
+struct client_direct {
 	/* constant */
 	struct share_offer offer;
-	struct lane_memory *memory;
-	int peer_fd; /* eventfd: wakes the other process */
+	struct direct_memory *memory;
+	int doorbell_fd;
 
-	enum client_lane_state {
-		LANE_UNREADY, /* the other process has not mapped it yet */
-		/* Packets that were sent through the owner are still in flight. Packets in the lane
-		 * must not overtake them, so the lane is not used yet. */
-		LANE_SWITCHES,
-		LANE_OPEN,
-		LANE_CLOSED, /* the other process has ended: no packet goes there */
+	enum client_direct_state {
+		DIRECT_UNREADY, /* the other process has not mapped it yet */
+		/* Packets that were sent through the owner are still in flight. Packets in the
+		 * channel must not overtake them, so the channel is not used yet. */
+		DIRECT_SWITCHES,
+		DIRECT_OPEN,
+		DIRECT_CLOSED, /* the other process has ended: no packet goes there */
 	} state;
-	uint32_t owner_ring_end; /* LANE_SWITCHES: the owner must first take the packets before this
-				    index */
-	bool has_received; /* the packets that came through the owner before the lane was open have
-			      been received */
-	bool touched;	   /* packets were put into it in this burst */
-	uint64_t full_since_tsc; /* time since which it has had no room; 0: it has room */
-	uint64_t dropped;	 /* packets that the other process did not take in time */
-	struct meter meter;	 /* of long packets that the other process takes */
-	struct lane_tx tx;
-	struct lane_rx rx;
-	struct rte_mempool *pool;	   /* of `mbufs`: only takes them back */
-	struct rte_mbuf mbufs[LANE_SLOTS]; /* by index modulo: received packets */
+	struct memif_mark sent; /* DIRECT_SWITCHES: these packets */
+	/* The same for the packets that are received. */
+	enum {
+		DIRECT_HEARS_NOTHING, /* no packet has come yet */
+		DIRECT_HEARS_OWNER,   /* packets that came through the owner come first */
+		DIRECT_HEARS_PEER,
+	} hears;
+	struct memif_mark arrived; /* DIRECT_HEARS_OWNER: these packets */
+	bool touched;		   /* packets were put into it in this burst */
+	struct held held;
+	uint32_t dropped; /* packets that the other process did not take in time */
+	struct memif_doorbell_cost doorbell_cost;
+	struct meter meter; /* of long packets that the other process takes */
+	struct direct_tx tx;
+	struct direct_rx rx;
+	/* trusted: */
+	struct rte_mempool *pool;	     /* of `mbufs`: only takes them back */
+	struct rte_mbuf mbufs[DIRECT_SLOTS]; /* by index modulo: received packets */
 };
 
-/* An offer of a lane that waits for the engine's thread. */
+/* An offer of a direct channel that waits for the engine's thread. */
 struct client_offer {
 	struct share_offer offer;
-	int fds[SHARE_LANE_FDS];
+	int fds[SHARE_DIRECT_FDS];
 };
 
 /* The memif connection that an isolated process asks the owner for. */
@@ -71,8 +82,6 @@ struct client_memif {
 	bool given;   /* `fds` are those of a connection that is not used yet */
 	int fds[SHARE_MEMIF_FDS];
 };
-
-struct client_direct;
 
 /* Notes about XRC domains to or from the owner. */
 STAILQ_HEAD(client_notes, client_note);
@@ -101,13 +110,17 @@ struct share_client {
 	struct rte_mbuf *mbufs; /* one for each buffer; valid for buffers that we hold */
 	struct rte_mempool *pool;
 	struct port *port;
-	struct client_direct *direct; /* isolated: direct memifs; else NULL */
-	struct psock *last_psock;     /* stopped: other threads may look at it */
-	struct psock *psock; /* NULL: packets to and from other hosts pass through the owner */
+	/* isolated: the ops_arg of the memif port to the owner, its operations without ours, and
+	 * our addresses; attached: NULL */
+	void *below;
+	const struct port_ops *below_ops;
+	struct port_ops ops; /* the port's */
+	const struct link *net;
+	struct psock *last_psock; /* stopped: other threads may look at it */
+	struct psock *psock;	  /* NULL: packets to and from other hosts pass through the owner */
 	uint8_t mac[6];
-	bool spares_icrc;	       /* packets between processes need no ICRC */
-	uint64_t transmit_timeout_tsc; /* how long packets wait for a process that takes none */
-	uint32_t id_mask;	       /* our communication ids have id_value in these bits */
+	bool spares_icrc; /* packets between processes need no ICRC */
+	uint32_t id_mask; /* our communication ids have id_value in these bits */
 	uint32_t id_value;
 
 	/* engine's thread or lock */
@@ -116,23 +129,25 @@ struct share_client {
 	uint32_t cache_max; /* empty buffers that are kept */
 	uint32_t *cache;    /* empty buffers; the last one was used last */
 	uint32_t cache_count;
-	/* by block of queue pair numbers: 1 + the index of its lane, or of one of its lanes, with
-	 * ROUTE_ENGINES, if its process's device has several engines; 0: none */
+	/* by block of queue pair numbers: 1 + the index of its direct channel, or of one of its
+	 * channels, with ROUTE_ENGINES, if its process's device has several engines; 0: none */
 	uint8_t routes[BLOCKS];
 	uint32_t
 		first_source; /* of the three of client_rx_burst, that the next burst begins with */
-	uint32_t first_lane;  /* index of the lane that the next burst receives from first */
+	uint32_t first_direct; /* index of the channel that the next burst receives from first */
 
-	/* The engine's thread writes the lanes with the lock held, and reads them without it. */
-	pthread_mutex_t lanes_lock;
-	struct client_lane *lanes[SHARE_LANES_MAX];
-	uint32_t lane_end; /* behind the last one that there has ever been */
-	struct client_lane
-		*last_lane; /* the lane of the last packet sent, or NULL; engine's thread only */
-	struct client_lane *aimed; /* engine's thread: the lane of the packet that is being built */
-	struct client_lane *placing; /* engine's thread: `aimed`, if the packet is in a buffer */
-	bool expects_long;	     /* engine's thread: the last packet sent was long */
-	struct taker taker;	     /* engine's thread: of long packets from lanes */
+	/* The engine's thread writes these with the lock held, and reads them without it. */
+	pthread_mutex_t directs_lock;
+	struct client_direct *directs[SHARE_DIRECTS_MAX];
+	uint32_t directs_end; /* behind the last one that there has ever been */
+	/* engine's thread: */
+	/* that of the last packet sent; NULL: none, or packets to that process are held */
+	struct client_direct *last_direct;
+	struct client_direct *aimed;	   /* that of the packet that is being built, or NULL */
+	struct client_direct *placing;	   /* `aimed`, if the packet is in one of its buffers */
+	bool places_below;  /* isolated: the memif to the owner has packets that were not pushed */
+	bool expects_long;  /* the last packet sent was long */
+	struct taker taker; /* of long packets from direct channels */
 
 	pthread_mutex_t xrc_lock;    /* protects xrc_out; taken after `lock` */
 	struct client_notes xrc_out; /* to be sent */
@@ -147,12 +162,12 @@ struct share_client {
 	uint32_t abandoned_count;
 	uint32_t abandoned[CLIENT_ABANDONED_MAX]; /* claims that the owner did not answer in time */
 	uint32_t offer_count;
-	struct client_offer offers[SHARE_LANES_MAX];
+	struct client_offer offers[SHARE_DIRECTS_MAX];
 	struct addresses addresses;
 	struct client_memif memif; /* isolated */
 };
 
-struct port;
+struct link;
 struct share_facts;
 
 /**
@@ -339,44 +354,75 @@ void client_isolated_renew_locked(struct share_client *client);
 /** Return true if the answer of the next owner has come. */
 bool client_isolated_was_answered(struct share_client *client);
 
-/* client_lane.c; engine's thread, unless stated otherwise */
+/* client_direct.c; engine's thread */
 
-/** Open the lanes that were offered, and close those whose other process has ended. */
-void client_lanes_look(struct share_client *client);
+/** Keep an offer for client_directs_look, and take over its descriptors. The caller holds
+ * client->lock. */
+void client_directs_offer(struct share_client *client, const struct share_message *message,
+			  const int *fds);
 
-/** Keep an offer for client_lanes_look. The caller holds client->lock. */
-void client_lanes_offer(struct share_client *client, const struct share_message *message,
-			const int *fds);
+/** Open the channels that were offered, and close those whose other process has ended. */
+void client_directs_look(struct share_client *client);
 
-/** Return the lane for packets to a queue pair; NULL: they go through the owner. */
-struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn);
+/** Close offers of the last owner. The caller holds client->lock. */
+void client_offers_drop_locked(struct share_client *client);
 
-/** Send packets through a lane. Returns how many were taken: sent, or dropped because the other
- * process has taken nothing for too long. */
-uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
-			 struct rte_mbuf **mbufs, uint16_t n);
+/** Close all channels at once: their processes attach to the next owner, or this process ends. No
+ * packet of them is in use. */
+void client_directs_drop(struct share_client *client);
+
+/** Return the channel for packets to a queue pair; NULL: they go through the owner. */
+struct client_direct *client_direct_of(struct share_client *client, uint32_t qpn);
 
 /** Return true if the owner has put all earlier packets into the other process's ring, so that the
- * lane can be used. */
-bool client_has_switched(struct share_client *client, struct client_lane *lane);
+ * channel can be used. */
+bool client_has_switched(const struct share_client *client, struct client_direct *direct);
 
-/** Put the packets that were placed in a lane. */
-void client_lane_show(struct share_client *client, struct client_lane *lane);
+/* client_packets.c; engine's thread, unless stated otherwise */
+
+/** Drop all packets that a channel holds. */
+void client_drop_held(struct share_client *client, struct client_direct *direct);
+
+/** Return true if packets of a connection to a queue pair have to wait (port_ops.waits). */
+bool client_waits(void *client, uint32_t qpn);
+
+/** Send what is held (port_ops.send_held). */
+void client_send_held(void *client);
+
+/** Send packets through a channel, or hold them. Those for which there is no room are dropped. */
+void client_direct_send(struct share_client *client, struct client_direct *direct,
+			struct rte_mbuf **mbufs, uint16_t n);
+
+/** Wake the sleeping processes that were sent packets. Call after a full fence. */
+void client_directs_wake(struct share_client *client);
+
+/** Receive up to `n` packets from the channels. */
+uint16_t client_directs_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Tell how many packets of a channel were taken and dropped (port_ops.taken). Return false if it
+ * is not in use: `dropped` is told nevertheless. */
+bool client_direct_taken(const struct client_direct *direct, struct port_taken *taken, bool *known);
+
+/** Tell the other processes whether they must wake us. MT-safe. */
+void client_directs_say_asleep(struct share_client *client, bool asleep);
+
+/** Return true if packets wait. Call after client_directs_say_asleep and a full fence. MT-safe. */
+bool client_directs_wait(struct share_client *client);
+
+/* client_place.c; engine's thread: operations of port_ops */
+uint8_t *client_offer(void *client);
+bool client_suits(void *client, uint32_t qpn);
+bool client_aim(void *client, uint32_t qpn);
+uint8_t *client_place(void *client, uint32_t len);
+void client_placed(void *client, uint32_t len);
+void client_expect(void *client, uint32_t ahead, uint32_t len);
+void client_push(void *client);
+
+/** Put the packets that were placed in a channel. */
+void client_direct_show(struct share_client *client, struct client_direct *direct);
 
 /** Look how many packets the other process has released, if there may be no room for `n`. */
-void client_lane_make_room(struct client_lane *lane, uint32_t n);
-
-/** Wake the sleeping processes that were sent packets. */
-void client_lanes_wake(struct share_client *client);
-
-/** Receive up to `n` packets from the lanes. */
-uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
-
-/** Tell the other processes, before sleeping, that they must wake us. MT-safe. */
-void client_lanes_say_asleep(struct share_client *client);
-
-/** Return true if packets wait. Call after client_lanes_say_asleep and a full fence. MT-safe. */
-bool client_lanes_wait(struct share_client *client);
+void client_direct_make_room(struct client_direct *direct, uint32_t n);
 
 /** Wake the owner if it sleeps. Call after a full fence, which orders the check of the sleep flag
  * behind the stores that the owner must see. Engine's thread or lock. */
@@ -406,7 +452,8 @@ int client_decline_psocks(struct share_client *client);
 /** The same while the engines are stopped and the caller holds client->lock. */
 int client_decline_psocks_locked(struct share_client *client);
 
-/** Return true if a packet that is not for a lane leaves by the socket, not through the owner. */
+/** Return true if a packet that is not for a direct channel leaves by the socket, not through the
+ * owner. */
 bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf);
 
 /** Send packets by the socket. Returns how many it took. */
@@ -421,27 +468,15 @@ bool client_psock_waits(const struct share_client *client);
 /** Close the socket. MT-safe functions may still be called. */
 void client_stop_psock(struct share_client *client);
 
-/* client_short.c: operations of port_ops */
-uint8_t *client_short_offer(void *arg);
-bool client_short_suits(void *arg, uint32_t qpn);
-void client_placed(void *arg, uint32_t len);
+/** Send packets, each on its way (port_ops.tx_burst). */
+uint16_t client_tx_burst(void *client, struct rte_mbuf **mbufs, uint16_t n);
 
-/* client_long.c: operations of port_ops */
-bool client_long_aim(void *arg, uint32_t qpn);
-uint8_t *client_long_place(void *arg, uint32_t len);
-void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len);
-void client_long_placed(struct share_client *client, uint32_t len);
-void client_push(void *arg);
+/** Make an isolated process's port to the owner its port: put the direct channels in front of it.
+ */
+void client_isolated_take_over(struct share_client *client, struct link *link);
 
 /** Use the memory of the next owner: see port_ops.renew (client_renew.c). */
 int client_renew(void *arg);
-
-/** Close offers of the last owner. The caller holds client->lock. */
-void client_offers_drop_locked(struct share_client *client);
-
-/** Close all lanes at once: their processes attach to the next owner. No packet of them is in
- * use. */
-void client_lanes_drop(struct share_client *client);
 
 /** Empty the free-buffer cache: all buffers were the last owner's. */
 void client_forget_buffers(struct share_client *client, uint32_t quota);

@@ -11,7 +11,7 @@
  *   BACK     the owner answers, and the engine does not use its memory yet (client_renew)
  *
  * Any thread with the lock goes on from one state to the next, but only the engine's thread from
- * BACK to HERE. Packets in rings of the last owner are lost. Lanes, direct memifs and packet
+ * BACK to HERE. Packets in rings of the last owner are lost. Direct channels and packet
  * sockets work until BACK.
  */
 #ifndef CLIENT_AWAY_H

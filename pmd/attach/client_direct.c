@@ -1,526 +1,433 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Direct memifs in front of an isolated process's port to the owner: the operations of both
- * together. A packet to a queue pair of a process that has a direct memif with us goes there, and
- * each other packet to the owner.
- */
-#include "client_direct.h"
-
+/* A process's direct channels to other processes of its owner (share/direct.h): opens and closes
+ * them, and knows which one leads to a queue pair. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/meter.h"
 #include "base/tuning.h"
-#include "net/link.h"
+#include "client.h"
 
-void client_direct_offer(struct share_client *client, const struct share_offer *offer,
-			 const int *fds)
+/* In a route: the other process's device has several engines. */
+#define ROUTE_ENGINES 0x80
+
+static_assert(SHARE_DIRECTS_MAX < ROUTE_ENGINES, "a route has room for both");
+
+/* Release packets that were received. */
+static int direct_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
 {
-	struct client_direct *direct = client->direct;
-	struct direct_offer *kept;
+	struct client_direct *direct = pool->pool_data;
 
-	if (!direct || !tuning.direct || fds[SHARE_MEMIF_FD_SOCKET] < 0 ||
-	    direct->offer_count == SHARE_DIRECTS_MAX || offer->side > 1 ||
-	    offer->qpn_count > BLOCK_QPNS) {
-		direct_peer_refuse(fds);
+	for (unsigned int i = 0; i < n; i++)
+		direct_done(&direct->rx,
+			    (uint32_t)((const struct rte_mbuf *)objects[i] - direct->mbufs));
+	direct_give_back(&direct->rx);
+	return 0;
+}
+
+static int direct_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
+{
+	(void)pool, (void)objects, (void)n;
+	return -ENOBUFS;
+}
+
+static unsigned int direct_count(const struct rte_mempool *pool)
+{
+	(void)pool;
+	return 0;
+}
+
+static const struct client_pool_kind direct_pool_kind = {
+	.enqueue = direct_enqueue,
+	.dequeue = direct_dequeue,
+	.get_count = direct_count,
+};
+
+/* Close the descriptors of an offer that is not taken. The other process sees the end of a socket.
+ */
+static void offer_refuse(const struct share_offer *offer, const int *fds)
+{
+	if (fds[SHARE_DIRECT_FD_MEMORY] >= 0)
+		close(fds[SHARE_DIRECT_FD_MEMORY]);
+	if (!offer->trusted)
+		memif_socket_end(-1, fds[SHARE_DIRECT_FD_DOORBELL]);
+	else if (fds[SHARE_DIRECT_FD_DOORBELL] >= 0)
+		close(fds[SHARE_DIRECT_FD_DOORBELL]);
+}
+
+static bool offer_is_sane(const struct share_client *client, const struct share_offer *offer)
+{
+	return offer->number != 0 && offer->peer < SHARE_PEERS_MAX && offer->side <= 1 &&
+	       offer->engines - 1u < SHARE_ENGINES_MAX && offer->trusted == !client->below &&
+	       (offer->trusted || tuning.direct);
+}
+
+void client_directs_offer(struct share_client *client, const struct share_message *message,
+			  const int *fds)
+{
+	struct client_offer *offer = &client->offers[client->offer_count];
+
+	/* Refuse a bad offer, or one too many. The other process then never sees us ready, and
+	 * both go on through the owner. */
+	if (client->offer_count == SHARE_DIRECTS_MAX || !offer_is_sane(client, &message->offer)) {
+		offer_refuse(&message->offer, fds);
 		return;
 	}
-	kept = &direct->offers[direct->offer_count++];
-	kept->offer = *offer;
-	memcpy(kept->fds, fds, sizeof(kept->fds));
-	client_mark_sockets(fds);
+	offer->offer = message->offer;
+	memcpy(offer->fds, fds, sizeof(offer->fds));
+	for (int i = 0; i < SHARE_DIRECT_FDS; i++)
+		own_mark(fds[i]);
+	client->offer_count++;
 }
 
-/* Return the peer that packets to a queue pair go to; NULL: they go to the owner. */
-static struct direct_peer *direct_find(struct client_direct *direct, uint32_t qpn)
+static int direct_make_pool(struct client_direct *direct)
 {
-	struct direct_peer *peer;
-	uint8_t route;
+	direct->pool =
+		client_new_pool(&direct_pool_kind, direct, DIRECT_SLOTS, DIRECT_BUFFER_BYTES);
+	if (!direct->pool)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < DIRECT_SLOTS; i++) {
+		struct rte_mbuf *mbuf = &direct->mbufs[i];
 
-	if (qpn == 0)
-		return NULL;
-	route = direct->routes[blocks_index(qpn)];
-	if (likely(route == 0))
-		return NULL;
-	peer = direct->peers[route - 1];
-	return direct_peer_takes(peer, qpn) ? peer : NULL;
+		mbuf->buf_len = DIRECT_BUFFER_BYTES;
+		mbuf->nb_segs = 1;
+		rte_mbuf_refcnt_set(mbuf, 1);
+		mbuf->pool = direct->pool;
+	}
+	return 0;
 }
 
-static int direct_watch(const struct client_direct *direct, const struct port *port)
+static int direct_map(struct client_direct *direct, int fd)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	void *memory =
+		mmap(NULL, sizeof(*direct->memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	return epoll_ctl(direct->conn_epoll_fd, EPOLL_CTL_ADD, port_conn_fd(port), &event) == 0
+	if (memory == MAP_FAILED)
+		return -errno;
+	madvise(memory, sizeof(*direct->memory), MADV_DONTFORK);
+	madvise(memory, sizeof(*direct->memory), MADV_DONTDUMP);
+	direct->memory = memory;
+	return 0;
+}
+
+/* Let the doorbell wake us. An eventfd of ours is in the set already, and this one wakes the other
+ * process. */
+static int direct_watch(const struct share_client *client, const struct client_direct *direct)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = direct->doorbell_fd};
+
+	if (direct->offer.trusted)
+		return 0;
+	return epoll_ctl(port_wake_fd(client->port), EPOLL_CTL_ADD, direct->doorbell_fd, &event) ==
+			       0
 		       ? 0
 		       : -errno;
 }
 
-/* Set up an offered direct memif in a free place, or give it up. */
-static void direct_begin(struct client_direct *direct, const struct direct_offer *offer,
-			 uint8_t place)
+static void direct_destroy(struct share_client *client, struct client_direct *direct)
 {
-	const struct port *port = &direct->link->port;
-	struct direct_peer *peer = NULL;
-
-	if (client_has_sockets(offer->fds))
-		peer = direct_peer_create(&offer->offer, offer->fds, direct->link,
-					  direct->below_arg);
-
-	if (peer && direct_watch(direct, &peer->port) != 0) {
-		direct_peer_destroy(peer);
-		peer = NULL;
-	}
-	direct->peers[place] = peer;
-	if (!peer)
-		return;
-	direct->routes[blocks_index(peer->qpn_first)] = (uint8_t)(place + 1);
-	/* The helper may sleep until frames come. */
-	if (port_is_armed(port))
-		port_arm(&peer->port);
-}
-
-static void direct_end(struct client_direct *direct, uint8_t place)
-{
-	struct direct_peer *peer = direct->peers[place];
-	uint8_t *route = &direct->routes[blocks_index(peer->qpn_first)];
-
-	if (*route == place + 1)
-		*route = 0;
-	if (direct->aimed == peer) {
-		direct->aimed = NULL;
-		direct->has_placed = false;
-	}
-	direct->peers[place] = NULL;
-	direct_peer_destroy(peer);
-}
-
-/* Take the offers that have come. Those for which there is no place wait: the owner makes no more
- * than we have places for, so one of ours is about to end. */
-static void direct_take_offers(struct client_direct *direct)
-{
-	struct share_client *client = direct->client;
-	uint8_t place = 0;
-
-	if (pthread_mutex_trylock(&client->lock) != 0)
-		return;
-	while (direct->offer_count > 0) {
-		while (place < SHARE_DIRECTS_MAX && direct->peers[place])
-			place++;
-		if (place == SHARE_DIRECTS_MAX)
-			break;
-		direct_begin(direct, &direct->offers[--direct->offer_count], place);
-	}
-	pthread_mutex_unlock(&client->lock);
-}
-
-/* Return a mbuf's way: a peer, or NULL for the owner. */
-static struct direct_peer *direct_way(struct client_direct *direct, const struct rte_mbuf *mbuf)
-{
-	return direct_find(direct, port_local_qpn(mbuf));
-}
-
-static uint16_t direct_put(struct client_direct *direct, struct direct_peer *peer,
-			   struct rte_mbuf **mbufs, uint16_t n)
-{
-	if (!peer)
-		return direct->below->tx_burst(direct->below_arg, mbufs, n);
-	direct_peer_send(peer, mbufs, n);
-	return n;
-}
-
-/* Send one run of packets with the same way at a time. */
-static uint16_t direct_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	struct client_direct *direct = arg;
-	struct direct_peer *way, *next;
-	uint16_t sent = 0, run, taken;
-
-	if (n == 0)
-		return 0;
-	next = direct_way(direct, mbufs[0]);
-	do {
-		way = next;
-		for (run = 1; sent + run < n; run++) {
-			next = direct_way(direct, mbufs[sent + run]);
-			if (next != way)
-				break;
-		}
-		taken = direct_put(direct, way, mbufs + sent, run);
-		sent = (uint16_t)(sent + taken);
-	} while (taken == run && sent < n);
-	return sent;
-}
-
-/* Receive from the owner and from the peers in turn. */
-static uint16_t direct_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	struct client_direct *direct = arg;
-	const uint32_t first = direct->bursts++;
-	uint16_t received = 0;
-	bool cut = false;
-
-	for (uint32_t i = 0; i <= SHARE_DIRECTS_MAX; i++) {
-		const uint32_t source = (first + i) % (SHARE_DIRECTS_MAX + 1);
-		const uint16_t room = (uint16_t)(n - received);
-		struct direct_peer *peer;
-
-		if (source == SHARE_DIRECTS_MAX) {
-			received = (uint16_t)(received + direct->below->rx_burst(direct->below_arg,
-										 mbufs + received,
-										 room));
-			cut |= direct->link->port.rx_cut;
-			continue;
-		}
-		peer = direct->peers[source];
-		if (likely(!peer))
-			continue;
-		received = (uint16_t)(received + direct_peer_receive(peer, mbufs + received, room));
-		cut |= peer->port.rx_cut;
-	}
-	direct->link->port.rx_cut = cut;
-	return received;
-}
-
-/* The port whose buffers are used for packets now. */
-static const struct port_ops *direct_ops(const struct client_direct *direct)
-{
-	return direct->aimed ? direct->aimed->port.ops : direct->below;
-}
-
-static void *direct_ops_arg(const struct client_direct *direct)
-{
-	return direct->aimed ? direct->aimed->port.ops_arg : direct->below_arg;
-}
-
-static void direct_push(void *arg)
-{
-	struct client_direct *direct = arg;
-	const struct port *aimed = direct->aimed ? &direct->aimed->port : NULL;
-	const uint32_t trials = aimed ? aimed->place_trials : 0;
-
-	if (direct->has_placed)
-		direct_ops(direct)->push(direct_ops_arg(direct));
-	direct->has_placed = false;
-	if (aimed)
-		direct->link->port.place_trials += aimed->place_trials - trials;
-}
-
-static bool direct_aim(void *arg, uint32_t qpn)
-{
-	struct client_direct *direct = arg;
-	struct direct_peer *peer = direct_find(direct, qpn);
-
-	if (qpn != 0 && (!peer || !direct_peer_is_open(peer) || direct_peer_waits(peer)))
-		return false;
-	if (peer != direct->aimed) {
-		direct_push(direct);
-		direct->aimed = peer;
-	}
-	return true;
-}
-
-static void direct_expect(void *arg, uint32_t ahead, uint32_t len)
-{
-	const struct client_direct *direct = arg;
-
-	direct_ops(direct)->expect(direct_ops_arg(direct), ahead, len);
-}
-
-/* This is the room for packets to the owner. Packets to a peer without room are held. */
-static bool direct_has_room(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	return direct->below->has_room(direct->below_arg);
-}
-
-static uint8_t *direct_place(void *arg, uint32_t len)
-{
-	const struct client_direct *direct = arg;
-	uint8_t *place;
-
-	/* Packets that were sent since the peer was aimed at may have been held. */
-	if (direct->aimed && direct_peer_waits(direct->aimed))
-		return NULL;
-	place = direct_ops(direct)->place(direct_ops_arg(direct), len);
-	/* The engine reads how to store the payload from the process's own port. */
-	if (direct->aimed)
-		direct->link->port.place_way = direct->aimed->port.place_way;
-	return place;
-}
-
-static void direct_placed(void *arg, uint32_t len)
-{
-	struct client_direct *direct = arg;
-
-	direct_ops(direct)->placed(direct_ops_arg(direct), len);
-	direct->has_placed = true;
-	/* The process has room again. */
-	if (unlikely(direct->aimed && direct->aimed->held.given_up))
-		direct->aimed->held.given_up = false;
-}
-
-/* Arm all ports; the port to the owner is the first, because it takes the old notifications of
- * all. */
-static bool direct_arm(void *arg)
-{
-	const struct client_direct *direct = arg;
-	bool waits = direct->below->arm(direct->below_arg);
-
-	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
-		if (direct->peers[i])
-			waits |= port_arm(&direct->peers[i]->port);
-	}
-	return waits;
-}
-
-static void direct_disarm(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	direct->below->disarm(direct->below_arg);
-	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
-		if (direct->peers[i])
-			port_disarm(&direct->peers[i]->port);
-	}
-}
-
-/* Between two owners nothing is taken, and nothing is lost for good. */
-static bool direct_taken_below(const struct client_direct *direct, uint32_t qpn, bool is_local,
-			       struct port_taken *taken)
-{
-	bool known = true;
-
-	if (unlikely(client_is_between(direct->client)))
-		*taken = (struct port_taken){.given = 1};
-	else
-		known = direct->below->taken(direct->below_arg, qpn, is_local, taken);
-	taken->dropped += direct->client->away.times;
-	return known;
-}
-
-static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
-{
-	struct client_direct *direct = arg;
-	struct direct_peer *peer = is_local ? direct_find(direct, qpn) : NULL;
-
-	/* Until the direct memif is open, its first packets wait for those on the way to the owner.
-	 */
-	if (!peer || !direct_peer_is_open(peer))
-		return direct_taken_below(direct, qpn, is_local, taken);
-	if (!peer->port.ops->taken(peer->port.ops_arg, qpn, is_local, taken))
-		return false;
-	taken->dropped += peer->dropped;
-	return true;
-}
-
-static bool direct_waits(void *arg, uint32_t qpn)
-{
-	const struct direct_peer *peer = direct_find(arg, qpn);
-
-	return peer && direct_peer_waits(peer);
-}
-
-static void direct_send_held(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
-		if (direct->peers[i])
-			direct_peer_send_held(direct->peers[i]);
-	}
-}
-
-static bool direct_link_up(void *arg, bool connected)
-{
-	const struct client_direct *direct = arg;
-
-	return direct->below->link_up(direct->below_arg, connected);
-}
-
-static bool direct_connected(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	/* Between two owners direct memifs go on. */
-	return direct->below->connected(direct->below_arg) || client_is_between(direct->client);
-}
-
-/* This is called some times a second, and reads the owner's messages. */
-static bool direct_lost(void *arg)
-{
-	struct client_direct *direct = arg;
-	const bool lost = direct->below->lost(direct->below_arg);
-
-	if (!lost)
-		direct_take_offers(direct);
-	/* The next owner has answered: do not wait until the connection is looked at. */
-	if (unlikely(client_isolated_was_answered(direct->client)))
-		direct->below->conn_run(direct->below_arg);
-	return lost;
-}
-
-static bool direct_returned(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	return client_returned(direct->client);
-}
-
-/* A direct memif must not outlive the owner that has made it: the next one does not end it when the
- * other program ends (pmd/owner/direct.c). */
-static int direct_renew(void *arg)
-{
-	struct client_direct *direct = arg;
-	struct share_client *client = direct->client;
-
-	for (uint8_t place = 0; place < SHARE_DIRECTS_MAX; place++) {
-		if (direct->peers[place])
-			direct_end(direct, place);
-	}
-	pthread_mutex_lock(&client->lock);
-	while (direct->offer_count > 0)
-		direct_peer_refuse(direct->offers[--direct->offer_count].fds);
-	if (client_returned(client)) {
-		client_isolated_renew_locked(client);
-		client_settle_locked(client);
-	}
-	pthread_mutex_unlock(&client->lock);
-	return 0;
-}
-
-static void direct_lose(void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	direct->below->lose(direct->below_arg);
-}
-
-static void direct_conn_run(void *arg)
-{
-	struct client_direct *direct = arg;
-
-	direct->below->conn_run(direct->below_arg);
-	for (uint8_t place = 0; place < SHARE_DIRECTS_MAX; place++) {
-		struct direct_peer *peer = direct->peers[place];
-
-		if (!peer)
-			continue;
-		port_conn_run(&peer->port);
-		if (port_lost(&peer->port))
-			direct_end(direct, place);
-	}
-}
-
-static int direct_conn_fd(const void *arg)
-{
-	const struct client_direct *direct = arg;
-
-	return direct->conn_epoll_fd;
-}
-
-static int direct_conn_ms(const void *arg)
-{
-	const struct client_direct *direct = arg;
-	int ms = direct->below->conn_ms(direct->below_arg);
-
-	/* What comes from the next owner wakes nobody. */
-	if (unlikely(client_is_between(direct->client)))
-		ms = client_away_ms(direct->client);
-	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
-		const int next = direct->peers[i] ? port_conn_ms(&direct->peers[i]->port) : -1;
-
-		if (next >= 0 && (ms < 0 || next < ms))
-			ms = next;
-	}
-	return ms;
-}
-
-static int direct_open(void *arg)
-{
-	struct client_direct *direct = arg;
-	int rc = direct->below->open(direct->below_arg);
-	struct epoll_event event = {.events = EPOLLIN};
-
-	if (rc != 0)
-		return rc;
-	direct->conn_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (direct->conn_epoll_fd < 0 ||
-	    epoll_ctl(direct->conn_epoll_fd, EPOLL_CTL_ADD,
-		      direct->below->conn_fd(direct->below_arg), &event) != 0)
-		return -errno;
-	own_mark(direct->conn_epoll_fd);
-	return 0;
-}
-
-static void direct_close(void *arg)
-{
-	struct client_direct *direct = arg;
-
-	for (uint8_t place = 0; place < SHARE_DIRECTS_MAX; place++) {
-		if (direct->peers[place])
-			direct_end(direct, place);
-	}
-	direct->below->close(direct->below_arg);
-}
-
-static void direct_destroy(void *arg)
-{
-	struct client_direct *direct = arg;
-
-	direct->below->destroy(direct->below_arg);
-	if (direct->conn_epoll_fd >= 0)
-		close(direct->conn_epoll_fd);
-	direct->client->direct = NULL;
-	while (direct->offer_count > 0)
-		direct_peer_refuse(direct->offers[--direct->offer_count].fds);
+	client_drop_held(client, direct);
+	/* The other process may keep the memory, which is counted as ours where we wrote first. If
+	 * it has not ended, it may still read our last packets there. */
+	if (direct->memory && !direct->offer.trusted && direct->state == DIRECT_CLOSED)
+		memif_socket_remove(direct->memory, sizeof(*direct->memory));
+	else if (direct->memory)
+		munmap(direct->memory, sizeof(*direct->memory));
+	if (own_is(direct->doorbell_fd) && direct->offer.trusted)
+		close(direct->doorbell_fd);
+	else if (own_is(direct->doorbell_fd))
+		memif_socket_end(port_wake_fd(client->port), direct->doorbell_fd);
+	free(direct->pool);
 	free(direct);
 }
 
-static const struct port_ops direct_port_ops = {
-	.open = direct_open,
-	.rx_burst = direct_rx_burst,
-	.tx_burst = direct_tx_burst,
-	.expect = direct_expect,
-	.has_room = direct_has_room,
-	.place = direct_place,
-	.aim = direct_aim,
-	.placed = direct_placed,
-	.push = direct_push,
-	.taken = direct_taken,
-	.waits = direct_waits,
-	.send_held = direct_send_held,
-	.arm = direct_arm,
-	.disarm = direct_disarm,
-	.link_up = direct_link_up,
-	.connected = direct_connected,
-	.lost = direct_lost,
-	.lose = direct_lose,
-	.returned = direct_returned,
-	.renew = direct_renew,
-	.conn_run = direct_conn_run,
-	.conn_fd = direct_conn_fd,
-	.conn_ms = direct_conn_ms,
-	.close = direct_close,
-	.destroy = direct_destroy,
-};
-
-int client_direct_prepare(struct share_client *client, struct link *link)
+/* Make a channel from an offer, and take over its descriptors. NULL: it cannot be made. */
+static struct client_direct *direct_create(struct share_client *client,
+					   const struct client_offer *offer)
 {
-	struct client_direct *direct = calloc(1, sizeof(*direct));
+	struct client_direct *direct;
+	int rc;
 
+	/* The program has closed one of them, or none came. */
+	if (!own_is(offer->fds[SHARE_DIRECT_FD_MEMORY]))
+		return NULL;
+	direct = aligned_alloc(_Alignof(struct client_direct), sizeof(*direct));
+	if (!direct) {
+		close(offer->fds[SHARE_DIRECT_FD_MEMORY]);
+		return NULL;
+	}
+	memset(direct, 0, sizeof(*direct));
+	direct->offer = offer->offer;
+	direct->doorbell_fd = offer->fds[SHARE_DIRECT_FD_DOORBELL];
+	rc = direct_map(direct, offer->fds[SHARE_DIRECT_FD_MEMORY]);
+	close(offer->fds[SHARE_DIRECT_FD_MEMORY]);
+	if (rc == 0 && offer->offer.trusted)
+		rc = direct_make_pool(direct);
+	if (rc == 0)
+		rc = own_is(direct->doorbell_fd) ? direct_watch(client, direct) : -EBADF;
+	if (rc != 0) {
+		direct_destroy(client, direct);
+		return NULL;
+	}
+	direct_init(&direct->tx, &direct->rx, direct->memory, offer->offer.side);
+	meter_init(&direct->meter);
+	return direct;
+}
+
+/* Return the route by a channel. */
+static uint8_t direct_route(const struct client_direct *direct, uint8_t index)
+{
+	return (uint8_t)((index + 1) | (direct->offer.engines > 1 ? ROUTE_ENGINES : 0));
+}
+
+static void client_set_routes(struct share_client *client, const struct share_offer *offer,
+			      uint8_t from, uint8_t to)
+{
+	const uint32_t count = RTE_MIN(offer->qpn_count, BLOCKS * BLOCK_QPNS);
+
+	for (uint32_t qpn = 0; qpn < count; qpn += BLOCK_QPNS) {
+		uint8_t *route = &client->routes[blocks_index(offer->qpn_first + qpn)];
+
+		if (*route == from)
+			*route = to;
+	}
+}
+
+/* Tell the other process that we are ready. `sleeps` is set before, so that it wakes us for the
+ * first packet. */
+static void direct_say_ready(struct client_direct *direct)
+{
+	struct direct_side *own = &direct->memory->sides[direct->offer.side];
+
+	__atomic_store_n(&own->sleeps, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&own->ready, 1, __ATOMIC_RELEASE);
+}
+
+/* Open the offered channel. Return false if there is no room: keep the offer. */
+static bool client_accept(struct share_client *client, const struct client_offer *offer)
+{
+	struct client_direct *direct;
+	uint8_t i = 0;
+
+	while (i < SHARE_DIRECTS_MAX && client->directs[i])
+		i++;
+	if (i == SHARE_DIRECTS_MAX)
+		return false;
+	direct = direct_create(client, offer);
 	if (!direct)
-		return -ENOMEM;
-	direct->client = client;
-	direct->link = link;
-	direct->conn_epoll_fd = -1;
-	direct->below = link->port.ops;
-	direct->below_arg = link->port.ops_arg;
-	link->port.ops = &direct_port_ops;
-	link->port.ops_arg = direct;
-	client->direct = direct;
+		return true;
+	pthread_mutex_lock(&client->directs_lock);
+	client->directs[i] = direct;
+	client->directs_end = RTE_MAX(client->directs_end, i + 1u);
+	pthread_mutex_unlock(&client->directs_lock);
+	client_set_routes(client, &direct->offer, 0, direct_route(direct, i));
+	direct_say_ready(direct);
+	return true;
+}
+
+/* Return the route by another channel to the same process; 0: there is none. */
+static uint8_t client_other_route(const struct share_client *client,
+				  const struct client_direct *direct)
+{
+	for (uint8_t i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		const struct client_direct *other = client->directs[i];
+
+		if (other && other != direct && other->state != DIRECT_CLOSED &&
+		    other->offer.qpn_first == direct->offer.qpn_first)
+			return direct_route(other, i);
+	}
 	return 0;
+}
+
+/* Close a channel: no packet is sent there any more. Packets that the other process sent before are
+ * still taken. */
+static void client_close_direct(struct share_client *client, uint8_t index)
+{
+	struct client_direct *direct = client->directs[index];
+
+	direct->state = DIRECT_CLOSED;
+	client_set_routes(client, &direct->offer, direct_route(direct, index),
+			  client_other_route(client, direct));
+	client_drop_held(client, direct);
+	direct_end(&direct->rx);
+}
+
+static void client_remove_direct(struct share_client *client, uint8_t index)
+{
+	struct client_direct *direct = client->directs[index];
+
+	pthread_mutex_lock(&client->directs_lock);
+	client->directs[index] = NULL;
+	pthread_mutex_unlock(&client->directs_lock);
+	if (client->last_direct == direct)
+		client->last_direct = NULL;
+	if (client->aimed == direct)
+		client->aimed = client->placing = NULL;
+	direct_destroy(client, direct);
+}
+
+/* Return true if the owner has ended a channel, or the other process has. */
+static bool direct_has_ended(const struct share_client *client, struct client_direct *direct)
+{
+	struct pollfd doorbell = {.fd = direct->doorbell_fd, .events = POLLRDHUP};
+
+	if (direct->offer.trusted)
+		return __atomic_load_n(&client->page->directs[direct->offer.peer],
+				       __ATOMIC_ACQUIRE) != direct->offer.number;
+	/* A process that breaks a rule gets no more packets. */
+	direct_look(&direct->tx);
+	return direct->tx.broken || !own_is(direct->doorbell_fd) || poll(&doorbell, 1, 0) == 1;
+}
+
+static void client_look_at(struct share_client *client, uint8_t index)
+{
+	struct client_direct *direct = client->directs[index];
+
+	if (direct->state != DIRECT_CLOSED && direct_has_ended(client, direct))
+		client_close_direct(client, index);
+	if (direct->state == DIRECT_CLOSED && direct_is_over(&direct->rx))
+		client_remove_direct(client, index);
+}
+
+void client_directs_drop(struct share_client *client)
+{
+	for (uint8_t i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (client->directs[i])
+			client_remove_direct(client, i);
+	}
+	memset(client->routes, 0, sizeof(client->routes));
+}
+
+void client_offers_drop_locked(struct share_client *client)
+{
+	while (client->offer_count > 0) {
+		const struct client_offer *offer = &client->offers[--client->offer_count];
+
+		offer_refuse(&offer->offer, offer->fds);
+	}
+}
+
+void client_directs_look(struct share_client *client)
+{
+	uint32_t left = 0;
+
+	for (uint8_t i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (client->directs[i])
+			client_look_at(client, i);
+	}
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return;
+	/* The next owner's channels are accepted when its memory is in place. */
+	for (uint32_t i = 0; i < client->offer_count; i++) {
+		if (client_is_away(client) || client_returned(client) ||
+		    !client_accept(client, &client->offers[i]))
+			client->offers[left++] = client->offers[i];
+	}
+	client->offer_count = left;
+	pthread_mutex_unlock(&client->lock);
+}
+
+/* Mark the packets that were sent through the owner until now. */
+static struct memif_mark client_sent(const struct share_client *client)
+{
+	return client->below
+		       ? memif_caller_sent(client->below)
+		       : (struct memif_mark){.index = (uint16_t)client->rings[SHARE_RING_TX].own};
+}
+
+static bool client_has_taken(const struct share_client *client, const struct memif_mark *mark)
+{
+	const struct share_ring *ring = &client->rings[SHARE_RING_TX];
+	uint32_t cons;
+
+	if (client->below)
+		return memif_caller_has_taken(client->below, mark);
+	/* Acquire: the owner has put the packets into the other process's ring. */
+	cons = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
+	return cons == ring->own || (int16_t)((uint16_t)cons - mark->index) >= 0;
+}
+
+/* Return a channel, unless its other process has not mapped it yet. */
+static __rte_noinline struct client_direct *client_direct_begin(const struct share_client *client,
+								struct client_direct *direct)
+{
+	if (!__atomic_load_n(&direct->memory->sides[!direct->offer.side].ready, __ATOMIC_ACQUIRE))
+		return NULL;
+	direct->state = DIRECT_SWITCHES;
+	direct->sent = client_sent(client);
+	return direct;
+}
+
+/* Return true if a channel leads to a process's queue pair. The owner counts packets that reach no
+ * process. */
+static bool direct_leads_to(const struct client_direct *direct, uint32_t qpn)
+{
+	return qpn - direct->offer.qpn_first < direct->offer.qpn_count;
+}
+
+static struct client_direct *client_direct_if_ready(const struct share_client *client,
+						    struct client_direct *direct)
+{
+	return unlikely(direct->state == DIRECT_UNREADY) ? client_direct_begin(client, direct)
+							 : direct;
+}
+
+/* Return the channel to the engine of a queue pair, of a process whose device has several. NULL:
+ * there is none yet, or no process. */
+static __rte_noinline struct client_direct *
+client_direct_of_engine(const struct share_client *client, uint32_t qpn, uint8_t route)
+{
+	struct client_direct *direct;
+	uint32_t first, bit;
+
+	if (route == 0)
+		return NULL;
+	direct = client->directs[(route & ~ROUTE_ENGINES) - 1];
+	if (!direct_leads_to(direct, qpn))
+		return NULL;
+	first = direct->offer.qpn_first;
+	bit = 1u << qpn % direct->offer.engines;
+	for (int i = 0; !(direct->offer.served & bit); i++) {
+		struct client_direct *other;
+
+		if (i == SHARE_DIRECTS_MAX)
+			return NULL;
+		other = client->directs[i];
+		if (other && other->state != DIRECT_CLOSED && other->offer.qpn_first == first)
+			direct = other;
+	}
+	return client_direct_if_ready(client, direct);
+}
+
+struct client_direct *client_direct_of(struct share_client *client, uint32_t qpn)
+{
+	struct client_direct *direct;
+	uint32_t index;
+
+	if (qpn == 0)
+		return NULL;
+	index = client->routes[blocks_index(qpn)] - 1u;
+	/* There is no channel, or the device has several engines. */
+	if (index >= SHARE_DIRECTS_MAX)
+		return client_direct_of_engine(client, qpn, (uint8_t)(index + 1));
+	direct = client->directs[index];
+	if (unlikely(!direct_leads_to(direct, qpn)))
+		return NULL;
+	return client_direct_if_ready(client, direct);
+}
+
+bool client_has_switched(const struct share_client *client, struct client_direct *direct)
+{
+	if (likely(direct->state == DIRECT_OPEN))
+		return true;
+	if (direct->state != DIRECT_SWITCHES || !client_has_taken(client, &direct->sent))
+		return false;
+	direct->state = DIRECT_OPEN;
+	return true;
 }

@@ -12,7 +12,6 @@
 #include "attach/attach.h"
 #include "base/own.h"
 #include "client.h"
-#include "client_direct.h"
 #include "net/link.h"
 #include "port/memif_caller.h"
 
@@ -123,6 +122,241 @@ static const struct memif_caller isolated_caller = {
 	.lost = isolated_lost,
 };
 
+/* The port's operations: those of the memif port to the owner, with direct channels in front of
+ * it. A packet to a queue pair of a process with which we have a channel goes there, and each other
+ * packet to the owner. */
+
+static uint16_t isolated_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	return client_tx_burst(memif_caller_arg(arg), mbufs, n);
+}
+
+/* Receive from the owner and from the channels in turn. */
+static uint16_t isolated_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct share_client *client = memif_caller_arg(arg);
+	struct port *port = client->port;
+	const bool owner_first = client->first_source++ % 2 == 0;
+	uint16_t received = 0;
+	bool cut = false;
+
+	if (owner_first) {
+		received = client->below_ops->rx_burst(arg, mbufs, n);
+		cut = port->rx_cut;
+	}
+	port->rx_cut = false;
+	received = (uint16_t)(received + client_directs_take(client, mbufs + received,
+							     (uint16_t)(n - received)));
+	cut |= port->rx_cut;
+	if (!owner_first) {
+		received = (uint16_t)(received +
+				      client->below_ops->rx_burst(arg, mbufs + received,
+								  (uint16_t)(n - received)));
+		cut |= port->rx_cut;
+	}
+	port->rx_cut = cut;
+	return received;
+}
+
+static bool isolated_aim(void *arg, uint32_t qpn)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	return client_aim(client, qpn) || qpn == 0;
+}
+
+static void isolated_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	if (client->aimed)
+		client_expect(client, ahead, len);
+	else
+		client->below_ops->expect(arg, ahead, len);
+}
+
+static uint8_t *isolated_place(void *arg, uint32_t len)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	return client->aimed ? client_place(client, len) : client->below_ops->place(arg, len);
+}
+
+static void isolated_placed(void *arg, uint32_t len)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	if (client->placing) {
+		client_placed(client, len);
+		return;
+	}
+	client->below_ops->placed(arg, len);
+	client->places_below = true;
+}
+
+static void isolated_push(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	if (client->places_below)
+		client->below_ops->push(arg);
+	client->places_below = false;
+	client_push(client);
+}
+
+static bool isolated_waits(void *arg, uint32_t qpn)
+{
+	return client_waits(memif_caller_arg(arg), qpn);
+}
+
+static void isolated_send_held(void *arg)
+{
+	client_send_held(memif_caller_arg(arg));
+}
+
+static bool isolated_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	struct share_client *client = memif_caller_arg(arg);
+	const struct client_direct *direct = client_direct_of(client, is_local ? qpn : 0);
+	bool known = true;
+
+	/* Until the channel is open, its first packets wait for those on the way to the owner. */
+	if (direct && client_direct_taken(direct, taken, &known))
+		return known;
+	/* Between two owners nothing is taken, and nothing is lost for good. */
+	if (unlikely(client_is_between(client)))
+		*taken = (struct port_taken){.given = 1};
+	else
+		known = client->below_ops->taken(arg, qpn, is_local, taken);
+	taken->dropped += client->away.times;
+	return known;
+}
+
+/* The port to the owner takes the old notifications of all. */
+static bool isolated_arm(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+	const bool waits = client->below_ops->arm(arg);
+
+	client_directs_say_asleep(client, true);
+	/* Orders the stores before the loads, as in client_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return client_directs_wait(client) || waits;
+}
+
+static void isolated_disarm(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	client->below_ops->disarm(arg);
+	client_directs_say_asleep(client, false);
+}
+
+static bool isolated_connected(void *arg)
+{
+	const struct share_client *client = memif_caller_arg(arg);
+
+	/* Between two owners direct channels go on. */
+	return client->below_ops->connected(arg) || client_is_between(client);
+}
+
+/* This is called some times a second, and reads the owner's messages. */
+static bool isolated_port_lost(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+	const bool lost = client->below_ops->lost(arg);
+
+	if (!lost)
+		client_directs_look(client);
+	/* The next owner has answered: do not wait until the connection is looked at. */
+	if (unlikely(client_isolated_was_answered(client)))
+		client->below_ops->conn_run(arg);
+	return lost;
+}
+
+static int isolated_conn_ms(const void *arg)
+{
+	const struct share_client *client = memif_caller_arg(arg);
+
+	/* What comes from the next owner wakes nobody. */
+	return unlikely(client_is_between(client)) ? client_away_ms(client)
+						   : client->below_ops->conn_ms(arg);
+}
+
+static bool isolated_returned(void *arg)
+{
+	return client_returned(memif_caller_arg(arg));
+}
+
+/* A channel must not outlive the owner that has made it: the next one does not end it when the
+ * other program ends (pmd/owner/direct.c). */
+static int isolated_renew(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	client_directs_drop(client);
+	pthread_mutex_lock(&client->lock);
+	client_offers_drop_locked(client);
+	if (client_returned(client)) {
+		client_isolated_renew_locked(client);
+		client_settle_locked(client);
+	}
+	pthread_mutex_unlock(&client->lock);
+	return 0;
+}
+
+static void isolated_close(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	client_directs_drop(client);
+	client->below_ops->close(arg);
+}
+
+static void isolated_destroy(void *arg)
+{
+	struct share_client *client = memif_caller_arg(arg);
+
+	pthread_mutex_lock(&client->lock);
+	client_offers_drop_locked(client);
+	pthread_mutex_unlock(&client->lock);
+	client->below_ops->destroy(arg);
+}
+
+void client_isolated_take_over(struct share_client *client, struct link *link)
+{
+	struct port *port = &link->port;
+
+	client->port = port;
+	client->net = link;
+	client->below = port->ops_arg;
+	client->below_ops = port->ops;
+	taker_init(&client->taker);
+	client->ops = *port->ops;
+	client->ops.tx_burst = isolated_tx_burst;
+	client->ops.rx_burst = isolated_rx_burst;
+	client->ops.expect = isolated_expect;
+	client->ops.place = isolated_place;
+	client->ops.aim = isolated_aim;
+	client->ops.placed = isolated_placed;
+	client->ops.push = isolated_push;
+	client->ops.wake_other_end = NULL;
+	client->ops.taken = isolated_taken;
+	client->ops.waits = isolated_waits;
+	client->ops.send_held = isolated_send_held;
+	client->ops.arm = isolated_arm;
+	client->ops.disarm = isolated_disarm;
+	client->ops.connected = isolated_connected;
+	client->ops.lost = isolated_port_lost;
+	client->ops.conn_ms = isolated_conn_ms;
+	client->ops.returned = isolated_returned;
+	client->ops.renew = isolated_renew;
+	client->ops.open_queue = NULL;
+	client->ops.close = isolated_close;
+	client->ops.destroy = isolated_destroy;
+	port->ops = &client->ops;
+}
+
 int share_isolate(struct link *link, const char *socket_path, int report_fd,
 		  struct share_facts *facts)
 {
@@ -143,17 +377,14 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	facts->ports = 1;
 	client->addresses = message.addresses;
 	client->link_up = message.link_up;
-	client->port = &link->port;
 	link_init_remote(link, &client_link_remote, client, &message.addresses);
 	rc = memif_prepare_caller(&link->port, &isolated_caller, client, message.welcome.mac,
 				  message.welcome.mtu_bytes);
-	if (rc == 0)
-		rc = client_direct_prepare(client, link);
 	if (rc != 0) {
-		port_destroy(&link->port);
 		attach_end(client);
 		return attach_error(socket_path, rc);
 	}
+	client_isolated_take_over(client, link);
 	link->port.make_pool = client_make_private_pool;
 	link->port.passed_on = true;
 	link->port.tsc_hz = message.welcome.tsc_hz;

@@ -6,7 +6,6 @@
 
 #include "base/own.h"
 #include "client.h"
-#include "client_direct.h"
 #include "net/link.h"
 
 #define ANSWER_MS 5000 /* an owner that sends no answer for so long is taken to have stopped */
@@ -61,10 +60,8 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 			client_lose(client);
 		return rc;
 	}
-	if (message->type == SHARE_LANE)
-		client_lanes_offer(client, message, fds);
 	if (message->type == SHARE_DIRECT)
-		client_direct_offer(client, &message->offer, fds);
+		client_directs_offer(client, message, fds);
 	if (message->type == SHARE_XRC)
 		client_xrc_hear_locked(client, message);
 	if (message->type == SHARE_MEMIF)

@@ -13,6 +13,8 @@ static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf
 {
 	uint64_t words[BURST_MAX];
 
+	if (client->below)
+		return client->below_ops->tx_burst(client->below, mbufs, n);
 	for (uint16_t i = 0; i < n; i++) {
 		const struct share_packet packet = client_packet(client, mbufs[i]);
 
@@ -21,16 +23,16 @@ static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf
 	return (uint16_t)share_ring_put(&client->rings[SHARE_RING_TX], words, n);
 }
 
-/* Where packets go besides a lane. */
+/* Where packets go besides a direct channel. */
 static const char owner_way, psock_way;
 
-/* Return where a packet goes: a lane, or one of these two. */
+/* Return where a packet goes: a channel, or one of these two. */
 static const void *client_way(struct share_client *client, const struct rte_mbuf *mbuf)
 {
-	const struct client_lane *lane = client_lane_of(client, port_local_qpn(mbuf));
+	const struct client_direct *direct = client_direct_of(client, port_local_qpn(mbuf));
 
-	if (lane)
-		return lane;
+	if (direct)
+		return direct;
 	return client_psock_sends(client, mbuf) ? &psock_way : &owner_way;
 }
 
@@ -41,10 +43,11 @@ static uint16_t client_put(struct share_client *client, const void *way, struct 
 		return client_psock_put(client, mbufs, n);
 	if (way == &owner_way)
 		return client_put_to_owner(client, mbufs, n);
-	return client_lane_put(client, (struct client_lane *)(uintptr_t)way, mbufs, n);
+	client_direct_send(client, (struct client_direct *)(uintptr_t)way, mbufs, n);
+	return n;
 }
 
-static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct share_client *client = arg;
 	const void *way, *next;
@@ -63,7 +66,7 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 			if (next != way)
 				break;
 		}
-		to_owner |= way == &owner_way;
+		to_owner |= way == &owner_way && !client->below;
 		to_wake |= way != &psock_way;
 		taken = client_put(client, way, mbufs + sent, run);
 		sent = (uint16_t)(sent + taken);
@@ -75,21 +78,8 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (to_owner)
 		client_wake_owner(client);
-	client_lanes_wake(client);
+	client_directs_wake(client);
 	return sent;
-}
-
-/* Prefetch a slot of the lane, and the buffer of a long packet. Other packets are in buffers whose
- * cache lines the code that builds them prefetches. */
-static void client_expect(void *arg, uint32_t ahead, uint32_t len)
-{
-	const struct share_client *client = arg;
-
-	if (!client->last_lane)
-		return;
-	lane_fetch(&client->last_lane->tx, ahead);
-	if (client->expects_long)
-		client_long_expect(client, ahead, len);
 }
 
 static __rte_noinline uint16_t client_take_words(struct share_client *client,
@@ -132,8 +122,8 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	typedef uint16_t take(struct share_client * client, struct rte_mbuf * *mbufs, uint16_t n);
 	/* Begin at another one each time, so that none keeps the others out for ever. */
-	static take *const sources[] = {client_lanes_take, client_take_from_owner,
-					client_psock_take, client_lanes_take,
+	static take *const sources[] = {client_directs_take, client_take_from_owner,
+					client_psock_take, client_directs_take,
 					client_take_from_owner};
 	struct share_client *client = arg;
 	take *const *source = &sources[client->first_source];
@@ -152,12 +142,11 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 {
 	struct share_client *client = arg;
 	const struct share_ring *ring = &client->rings[SHARE_RING_TX];
-	const struct client_lane *lane = client_lane_of(client, is_local ? qpn : 0);
+	const struct client_direct *direct = client_direct_of(client, is_local ? qpn : 0);
+	bool known;
 
-	if (lane)
-		taken->dropped = (uint32_t)lane->dropped;
-	if (lane && lane->state == LANE_OPEN)
-		return lane_tell_taken(&lane->tx, &taken->given, &taken->taken);
+	if (direct && client_direct_taken(direct, taken, &known))
+		return known;
 	if (client->psock && !is_local)
 		return false;
 	taken->dropped += client->away.times;
@@ -187,7 +176,7 @@ static bool client_arm(void *arg)
 	    epoll_wait(client->process_fd, events, RTE_DIM(events), 0) < 0)
 		return true;
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
-	client_lanes_say_asleep(client);
+	client_directs_say_asleep(client, true);
 	/* Orders the stores before the loads: either we see what others put, or they see that we
 	 * sleep. Pairs with server_poll_wake and client_tx_burst. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -195,7 +184,7 @@ static bool client_arm(void *arg)
 	 * not use share_ring_count, which writes. */
 	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=
 		       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED) ||
-	       client_lanes_wait(client) || client_psock_waits(client);
+	       client_directs_wait(client) || client_psock_waits(client);
 }
 
 static bool client_link_up(void *arg, bool connected)
@@ -220,7 +209,7 @@ static bool client_lost(void *arg)
 	struct share_client *client = arg;
 
 	client_listen(client);
-	client_lanes_look(client);
+	client_directs_look(client);
 	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }
 
@@ -250,12 +239,14 @@ const struct port_ops client_port_ops = {
 	.rx_burst = client_rx_burst,
 	.tx_burst = client_tx_burst,
 	.expect = client_expect,
-	.offer = client_short_offer,
-	.suits = client_short_suits,
-	.place = client_long_place,
-	.aim = client_long_aim,
+	.offer = client_offer,
+	.suits = client_suits,
+	.place = client_place,
+	.aim = client_aim,
 	.placed = client_placed,
 	.push = client_push,
+	.waits = client_waits,
+	.send_held = client_send_held,
 	.taken = client_taken,
 	.arm = client_arm,
 	.link_up = client_link_up,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The queues of an attached process's further engines. Each is a client of its own, with a slot of
- * its own: so its rings, lanes and buffers belong to the engine's thread, and the owner takes the
- * buffers back as those of any other slot.
+ * its own: so its rings, direct channels and buffers belong to the engine's thread, and the owner
+ * takes the buffers back as those of any other slot.
  */
 #include <errno.h>
 

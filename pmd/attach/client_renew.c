@@ -47,10 +47,10 @@ static int renew_memory(struct share_client *client, const struct share_welcome 
 			close(fds[i]);
 		return -EINVAL;
 	}
-	/* The socket holds buffers of the last arena. They go to the ring in its page. The lanes
-	 * are the last owner's. */
+	/* The socket holds buffers of the last arena. They go to the ring in its page. The direct
+	 * channels are the last owner's. */
 	client_empty_psock(client);
-	client_lanes_drop(client);
+	client_directs_drop(client);
 	rc = renew_map(client->arena, client->arena_bytes, fds[SHARE_FD_ARENA]);
 	fails = renew_map(client->page, client->page_bytes, fds[SHARE_FD_PAGE]);
 	rc = rc == 0 ? fails : rc;

@@ -429,9 +429,9 @@ void engine_receive_now(struct engine *engine)
 
 /*
  * Receive what peers sent before a MAD that has just come: acknowledgements, before the end of
- * their connection. It may have come by another way. For example, acknowledgements come by a lane
- * to this process, and MADs through the owner of the port; the burst with the MAD may have looked
- * at the lane before.
+ * their connection. It may have come by another way. For example, acknowledgements come by a direct
+ * channel to this process, and MADs through the owner of the port; the burst with the MAD may have
+ * looked at the channel before.
  */
 static unsigned int engine_receive_rest(struct engine *engine)
 {

@@ -28,7 +28,6 @@ static void client_init_end(struct memif_end *end, const struct memif_client_con
 		.wake_fd = -1,
 		.doorbell_fd = -1,
 		.wakes_by_socket = config->socket_to_client,
-		.rings_by_socket = config->socket_to_server,
 	};
 	memif_end_init_meters(end);
 }
@@ -101,8 +100,7 @@ static int client_make_doorbells(struct memif_end *end)
 {
 	if (!end->wakes_by_socket)
 		end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!end->rings_by_socket)
-		end->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	end->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	own_mark(end->wake_fd);
 	own_mark(end->doorbell_fd);
 	return end->wake_fd >= 0 && end->doorbell_fd >= 0 ? 0 : -ENOMEM;
@@ -265,7 +263,7 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
 		client_tell_ring(client, &end->tx, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd = end->rings_by_socket ? -1 : end->doorbell_fd;
+		*answer_fd = end->doorbell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
 		client_tell_ring(client, &end->rx, 0, answer);

@@ -25,14 +25,6 @@ const struct memif_limits memif_limits_isolated = {.bytes = UINT64_C(16) << 20,
 						   .isolated = true,
 						   .socket_to_client = true};
 
-const struct memif_limits memif_limits_direct = {.bytes = UINT64_C(4) << 20,
-						 .log2_ring = MEMIF_DIRECT_LOG2,
-						 .chain = 8,
-						 .isolated = true,
-						 .socket_to_client = true,
-						 .socket_to_server = true,
-						 .populates = true};
-
 static void server_init_end(struct memif_end *end, const struct memif_limits *limits)
 {
 	*end = (struct memif_end){
@@ -41,7 +33,6 @@ static void server_init_end(struct memif_end *end, const struct memif_limits *li
 		.chain_max = limits->chain,
 		.wake_fd = -1,
 		.doorbell_fd = -1,
-		.wakes_by_socket = limits->socket_to_server,
 		.rings_by_socket = limits->socket_to_client,
 	};
 	memif_end_init_meters(end);
@@ -150,7 +141,7 @@ static int server_add_region(struct memif_server *server, const struct memif_mes
 static bool server_is_doorbell(const struct memif_end *end, bool to_server, int fd)
 {
 	/* We have that socket already. */
-	if (to_server ? end->wakes_by_socket : end->rings_by_socket)
+	if (!to_server && end->rings_by_socket)
 		return fd < 0;
 	/* A client that polls need not give a doorbell for its ring. */
 	return fd < 0 ? !to_server : memif_socket_is_eventfd(fd);

@@ -1,25 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Direct memifs between isolated processes: the owner makes their sockets, and ends them. */
+/* Direct channels between two attached processes, or two isolated ones (share/direct.h): the owner
+ * makes and ends them. */
 #ifndef OWNER_DIRECT_H
 #define OWNER_DIRECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "owner/serve.h"
+
 struct server;
 
-#define DIRECTS_MAX 128 /* each costs the owner a descriptor */
+/* The owner has a descriptor of each channel of isolated processes. The memory of a channel is
+ * counted as that of the processes that use it. */
+#define DIRECTS_MAX 128
 
 struct directs {
-	LIST_HEAD(, direct) list;
+	LIST_HEAD(, server_direct) list;
 	uint32_t count;
+	uint32_t number;  /* the last number that a channel got */
+	bool spares_icrc; /* packets between attached processes need no ICRC */
+	bool passes_all;  /* no channels: all packets pass through the owner */
+	/* packets counted by directs_note, from process (first index) to process; wraps */
+	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 };
 
-/** Offer a direct memif to two live isolated processes that talk to each other, if they have had
- * none, and have fewer than they may. */
-void direct_make(struct server *server, uint16_t a, uint16_t b);
+/** Note a packet from a process to another, and make a channel between them if they have none. */
+void directs_note(struct server *server, uint16_t from, uint16_t to);
 
-/** End the direct memifs of a process that the owner stops serving. Does nothing if it has none. */
-void direct_close(struct server *server, uint16_t number);
+/** Forget the packets from and to a process that the owner stops serving. */
+void directs_forget(struct server *server, uint16_t number);
+
+/** End the channels of a process that the owner stops serving. */
+void directs_close(struct server *server, uint16_t number);
+
+/** Return the number of packets that went through the open channels of attached processes. It comes
+ * from indices that processes write, and is not checked. */
+uint64_t directs_packets(const struct server *server);
+
+void directs_destroy(struct server *server);
 
 #endif

@@ -9,7 +9,7 @@
 #include "capture.h"
 #include "isolated.h"
 #include "kernel.h"
-#include "lanes.h"
+#include "direct.h"
 #include "mads.h"
 #include "psock/psock.h"
 #include "resume.h"
@@ -271,8 +271,8 @@ bool forward_send_copy(struct server *server, const uint8_t *frame, size_t len)
 
 uint8_t forward_flags_of(const struct server *server, uint16_t from)
 {
-	return server->lanes.spares_icrc && !server->slots.all[from].isolated ? SHARE_FLAG_LOCAL
-									      : 0;
+	return server->directs.spares_icrc && !server->slots.all[from].isolated ? SHARE_FLAG_LOCAL
+										: 0;
 }
 
 bool forward_pass(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
@@ -330,7 +330,7 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 			forward_tell_dropped(slot);
 		return true;
 	}
-	lanes_note(server, from, number);
+	directs_note(server, from, number);
 	return true;
 }
 

@@ -327,7 +327,7 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
 			break;
 		}
 	}
-	/* The process may send the next packet to this receiver by a direct memif as soon as its
+	/* The process may send the next packet to this receiver by a direct channel as soon as its
 	 * ring says that all earlier packets have been taken. So the ring must not say so while a
 	 * packet waits here. */
 	if (!isolated->waiting)

@@ -25,7 +25,7 @@
 #include "forward.h"
 #include "isolated.h"
 #include "kernel.h"
-#include "lanes.h"
+#include "direct.h"
 #include "listen.h"
 #include "owner/arbiter.h"
 #include "pause.h"
@@ -207,16 +207,15 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	server->slots.max_memory = settings->max_memory;
 	memcpy(server->slots.cc, settings->cc, sizeof(server->slots.cc));
 	LIST_INIT(&server->groups);
-	LIST_INIT(&server->lanes.list);
 	LIST_INIT(&server->directs.list);
 	xrc_init(&server->xrc);
 	tenants_init(&server->tenants);
 	server->tenant_limits = config->tenants;
 	/* Packets that are captured must pass through the owner, with an ICRC. */
-	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
-				    settings->capture != SETTINGS_CAPTURE_ALL;
-	server->lanes.passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER ||
-				   settings->capture == SETTINGS_CAPTURE_ALL;
+	server->directs.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
+				      settings->capture != SETTINGS_CAPTURE_ALL;
+	server->directs.passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER ||
+				     settings->capture == SETTINGS_CAPTURE_ALL;
 	snprintf(server->unique, sizeof(server->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 }
@@ -482,7 +481,7 @@ void serve_destroy(struct server *server)
 		slot_abandon(server, i);
 	report_set_remove(server->status.reports, server->status.report);
 	close_fd(server->status.report_fd);
-	lanes_destroy(server);
+	directs_destroy(server);
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
 	close_fd(server->pending_clients.spare_fd);

@@ -12,7 +12,7 @@
 
 #include "config/settings.h"
 #include "device/device.h"
-#include "lanes.h"
+#include "direct.h"
 #include "owner/arbiter.h"
 #include "report/report_command.h"
 #include "report/set.h"
@@ -28,7 +28,7 @@ static void get_totals(const struct server *server, struct serve_totals *totals)
 	totals->blocks_used = server->slots.blocks.used;
 	totals->packet_sockets = server->psocks.count;
 	totals->cm_ports = server->gsi.arbiter->spaces.count;
-	totals->lane_packets = lanes_packets(server);
+	totals->direct_packets = directs_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
 		totals->buffers_held += server->arena.ownership.held[i];
 		totals->processes +=

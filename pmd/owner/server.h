@@ -12,7 +12,6 @@
 #include "control.h"
 #include "direct.h"
 #include "kernel.h"
-#include "lanes.h"
 #include "listen.h"
 #include "mads.h"
 #include "owner/serve.h"
@@ -54,7 +53,6 @@ struct server {
 		*tenant_limits; /* serve_config.tenants, or the newest change's */
 	struct changes changes;
 	struct psocks psocks;
-	struct lanes lanes;
 	struct directs directs;
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */

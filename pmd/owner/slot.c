@@ -13,7 +13,7 @@
 #include "control.h"
 #include "event.h"
 #include "isolated.h"
-#include "lanes.h"
+#include "direct.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "owner/arbiter.h"
@@ -102,7 +102,7 @@ void slot_release(struct server *server, uint16_t number)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
 	/* The process may keep its epoll set busy, which keeps us from closing what is in there. */
 	memif_socket_discard(slot->process_fd);
-	memif_socket_discard(slot->lanes_fd);
+	memif_socket_discard(slot->direct_fd);
 	memif_socket_discard(slot->wake_set_fd);
 	/* Remove it from the epoll set first: the process has it open too, so closing alone
 	 * would leave it there. */
@@ -173,9 +173,8 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	xrc_end(server, number);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	slot_engine_withdraw(server, number);
-	lanes_close(server, number);
-	direct_close(server, number);
-	lanes_forget(server, number);
+	directs_close(server, number);
+	directs_forget(server, number);
 	slot_close_socket(server, slot);
 	/* An isolated process shares no memory, so its slot need not wait until it ends. */
 	slot->ended |= slot->isolated != NULL;

@@ -58,7 +58,7 @@ enum slot_state {
 struct slot {
 	enum slot_state state;
 	struct isolated *isolated; /* its memif connection; NULL: it shares memory with us,
-				      and has a page, rings and lanes */
+				      and has a page, rings and direct channels */
 	bool hung_up;		   /* noted event: its socket was closed at the other end */
 	bool broke_rule;	   /* noted */
 	bool dismissed;		   /* noted: its packets are not taken any more */
@@ -89,9 +89,9 @@ struct slot {
 	uint16_t engine_slots[SHARE_ENGINES_MAX]; /* by engine: its slot, or BLOCK_NONE */
 	struct share_page *page;
 	/* Two eventfds wake the process. They are in an epoll set, which the process alone has
-	 * open. The first is ours alone. The second is for the processes that have lanes with this
-	 * one, which could fill its counter and make a write to it block. */
-	int process_fd, lanes_fd;
+	 * open. The first is ours alone. The second is for the processes that have direct channels
+	 * with this one, which could fill its counter and make a write to it block. */
+	int process_fd, direct_fd;
 	int wake_set_fd; /* until the welcome is sent; else -1 */
 	int doorbell_fd; /* eventfd of this process alone, which wakes us; it cannot disturb others'
 		    eventfds */
@@ -222,9 +222,9 @@ int slot_prepare_further(struct server *server, uint16_t number, int socket,
 
 /*
  * slot_engine.c: slots of the further engines of a process. A process has a slot, and one more for
- * each further engine of its device: with rings, buffers and lanes that only this engine's thread
- * uses. All that a process has once (queue pair numbers, communication ids, groups, its report)
- * belongs to the slot of the first engine.
+ * each further engine of its device: with rings, buffers and direct channels that only this
+ * engine's thread uses. All that a process has once (queue pair numbers, communication ids, groups,
+ * its report) belongs to the slot of the first engine.
  */
 
 /* Slots of further engines at most, so that other processes get a full share of the buffers. If a

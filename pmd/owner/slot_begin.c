@@ -132,7 +132,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->mtu_bytes = port->mtu_bytes;
 	welcome->link_mbps = port->link_mbps;
 	welcome->tsc_hz = server->uplink.link.port.tsc_hz;
-	welcome->spares_icrc = server->lanes.spares_icrc;
+	welcome->spares_icrc = server->directs.spares_icrc;
 	welcome->ports = server->ports;
 	memcpy(welcome->name, server->name, sizeof(welcome->name));
 	welcome->max_qp = slot->max_qp;
@@ -206,7 +206,7 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .tenant = TENANTS_NONE,
 			      .pidfd = -1,
 			      .process_fd = -1,
-			      .lanes_fd = -1,
+			      .direct_fd = -1,
 			      .wake_set_fd = -1,
 			      .doorbell_fd = -1};
 	rc = engine->number > 0 ? slot_prepare_further(server, number, socket, engine, &page_fd)

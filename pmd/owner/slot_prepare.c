@@ -108,14 +108,14 @@ static int slot_make_wake_set(struct slot *slot)
 	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (slot->process_fd < 0)
 		return -errno;
-	slot->lanes_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (slot->lanes_fd < 0)
+	slot->direct_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slot->direct_fd < 0)
 		return -errno;
 	slot->wake_set_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (slot->wake_set_fd < 0)
 		return -errno;
 	if (epoll_ctl(slot->wake_set_fd, EPOLL_CTL_ADD, slot->process_fd, &event) != 0 ||
-	    epoll_ctl(slot->wake_set_fd, EPOLL_CTL_ADD, slot->lanes_fd, &event) != 0)
+	    epoll_ctl(slot->wake_set_fd, EPOLL_CTL_ADD, slot->direct_fd, &event) != 0)
 		return -errno;
 	return 0;
 }

@@ -104,7 +104,7 @@ static inline void burst_push(const struct memif_queue *queue, struct memif_end 
 
 	queue->port->place_trials += end->meter.choice.trials - trials;
 	if (unlikely(wanted))
-		memif_port_wake_other(queue->memif, end);
+		memif_port_ring_doorbell(end->doorbell_fd);
 }
 
 #endif

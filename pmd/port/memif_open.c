@@ -15,7 +15,6 @@
 #include "base/own.h"
 #include "base/tuning.h"
 #include "port/drivers.h"
-#include "port/memif_direct.h"
 #include "port/port_eal.h"
 #include "wire/packet.h"
 
@@ -25,14 +24,12 @@ static int memif_make(struct memif_port *memif)
 {
 	struct port *port = memif->first.port;
 
-	if (!memif->is_direct)
-		memif->first.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->first.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->conn_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (memif->first.epoll_fd < 0 || memif->conn_epoll_fd < 0 || memif->alarm_fd < 0)
 		return -errno;
-	if (!memif->is_direct)
-		own_mark(memif->first.epoll_fd);
+	own_mark(memif->first.epoll_fd);
 	own_mark(memif->conn_epoll_fd);
 	own_mark(memif->alarm_fd);
 	return port->watched
@@ -47,7 +44,7 @@ static void memif_allow_pairs(struct memif_port *memif)
 {
 	struct port *port = memif->first.port;
 
-	if (port->ops != &memif_port_ops || port->watched || memif->caller || memif->is_direct)
+	if (port->ops != &memif_port_ops || port->watched || memif->caller)
 		return;
 	port->queues = MEMIF_QUEUES_MAX;
 	memif->server.queues = memif->client.config.queues = 1;
@@ -91,8 +88,7 @@ void memif_port_destroy(void *arg)
 	memif_conn_close(memif);
 	if (memif->first.spares > 0)
 		rte_pktmbuf_free_bulk(memif->first.spare, memif->first.spares);
-	if (!memif->is_direct)
-		close_fd(memif->first.epoll_fd);
+	close_fd(memif->first.epoll_fd);
 	close_fd(memif->conn_epoll_fd);
 	close_fd(memif->alarm_fd);
 	free(memif);
@@ -133,59 +129,27 @@ void memif_choose(struct memif_port *memif, bool is_server)
 	memif->end = is_server ? &memif->server.end : &memif->client.end;
 }
 
-/* Prepare a port that was not described by device arguments. The other end rings it by a socket.
- * NULL: no memory. */
-static struct memif_port *memif_new_unnamed(struct port *port, bool is_server, uint8_t log2_size,
-					    const uint8_t mac[6], uint32_t mtu_bytes)
+/* The port is not described by device arguments. The other end rings it by a socket. */
+int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+			 const uint8_t mac[6], uint32_t mtu_bytes)
 {
 	struct memif_port *memif;
 
 	port_init(port, mtu_bytes);
 	memif = memif_new(port);
 	if (!memif)
-		return NULL;
-	memif_choose(memif, is_server);
+		return -ENOMEM;
+	memif_choose(memif, false);
 	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
-	memif->config.log2_size = log2_size;
+	memif->config.log2_size = MEMIF_RING_LOG2;
 	memif->config.socket_to_client = true;
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
 	port->devargs.bus = DEVARGS_VDEV;
 	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");
 	memcpy(port->mac, mac, sizeof(port->mac));
-	return memif;
-}
-
-int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
-			 const uint8_t mac[6], uint32_t mtu_bytes)
-{
-	struct memif_port *memif = memif_new_unnamed(port, false, MEMIF_RING_LOG2, mac, mtu_bytes);
-
-	if (!memif)
-		return -ENOMEM;
 	memif_client_init(&memif->client, &memif->config);
 	memif->caller = caller;
 	memif->caller_arg = arg;
 	port->link_needs_server = true;
-	return 0;
-}
-
-int memif_prepare_direct(struct port *port, const struct memif_direct_config *config)
-{
-	struct memif_port *memif = memif_new_unnamed(port, config->is_server, MEMIF_DIRECT_LOG2,
-						     config->mac, config->mtu_bytes);
-
-	if (!memif)
-		return -ENOMEM;
-	memif->role = config->is_server ? &memif_direct_server_role : &memif_direct_client_role;
-	memif->config.socket_to_server = true;
-	memif_client_init(&memif->client, &memif->config);
-	memif_server_init(&memif->server, &memif_limits_direct);
-	memif_end_take_doorbell(memif->end, config->doorbell_fd);
-	memif->is_direct = true;
-	memif->socket_fd = config->socket_fd;
-	memif->first.epoll_fd = config->wake_epoll_fd;
-	/* Log no complaint: the other end could cause one with each connection. */
-	memif->complaints = UINT32_MAX;
-	memif->refused = true;
 	return 0;
 }

@@ -360,7 +360,7 @@ static uint32_t pairs_owner(const struct memif_port *memif, uint32_t pair)
 static int pairs_watch(const struct memif_queue *queue, const struct memif_end *end)
 {
 	struct epoll_event event = {.events = EPOLLIN | (end->wakes_by_socket ? 0 : EPOLLET),
-				    .data.ptr = queue->memif};
+				    .data.fd = end->wake_fd};
 
 	return epoll_ctl(queue->epoll_fd, EPOLL_CTL_ADD, end->wake_fd, &event) == 0 ? 0 : -errno;
 }

@@ -125,33 +125,14 @@ void memif_port_ring_doorbell(int fd)
 	cancel_restore(cancel_state);
 }
 
-static void memif_port_ring_socket(struct memif_port *memif, int fd)
-{
-	const int cancel_state = cancel_disable();
-
-	if (own_is(fd))
-		memif_doorbell_ring(fd, &memif->doorbell_cost);
-	cancel_restore(cancel_state);
-}
-
-void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end)
-{
-	if (!end->rings_by_socket)
-		memif_port_ring_doorbell(end->doorbell_fd);
-	else
-		memif_port_ring_socket(memif, end->doorbell_fd);
-}
-
 /* Ring before the packet is there. The packet rings again when it is published: the other end may
  * have woken before that, found nothing, and fallen asleep again. */
 static void memif_wake_other_end(void *arg)
 {
-	struct memif_port *memif = arg;
-	const struct memif_end *end = memif->end;
+	const struct memif_port *memif = arg;
 
-	/* A ring by a socket takes longer than the packet. */
-	if (!end->rings_by_socket && memif_end_is_asleep(end))
-		memif_port_ring_doorbell(end->doorbell_fd);
+	if (memif_end_is_asleep(memif->end))
+		memif_port_ring_doorbell(memif->end->doorbell_fd);
 }
 
 static void memif_push(void *arg)
@@ -208,7 +189,7 @@ static void memif_ask_to_be_woken(struct memif_port *memif)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Discard old notifications: those of this port, and those of direct memifs, which have the same
+/* Discard old notifications: those of this port, and those of direct channels, which have the same
  * set. Do not listen to another end any more that sends anything else. */
 static void memif_clear_doorbells(const struct memif_port *memif)
 {
@@ -219,10 +200,9 @@ static void memif_clear_doorbells(const struct memif_port *memif)
 		return;
 	count = epoll_wait(memif->first.epoll_fd, events, MEMIF_DOORBELLS_MAX, 0);
 	for (int i = 0; i < count; i++) {
-		const struct memif_port *rung = events[i].data.ptr;
-		const int fd = rung->end->wake_fd;
+		const int fd = events[i].data.fd;
 
-		if (rung->end->wakes_by_socket && (!own_is(fd) || !memif_doorbell_clear(fd)))
+		if (memif->end->wakes_by_socket && (!own_is(fd) || !memif_doorbell_clear(fd)))
 			epoll_ctl(memif->first.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	}
 }
@@ -239,8 +219,7 @@ static bool memif_arm(void *arg)
 	struct memif_port *memif = arg;
 	const int looks = memif->end->wakes_by_socket ? 0 : SETTLE_PAUSES;
 
-	if (!memif->is_direct)
-		memif_clear_doorbells(memif);
+	memif_clear_doorbells(memif);
 	memif_ask_to_be_woken(memif);
 	for (int i = 0; i < looks; i++) {
 		if (memif_end_waits(memif->end))
@@ -253,6 +232,13 @@ static bool memif_arm(void *arg)
 static void memif_disarm(void *arg)
 {
 	memif_listen(arg, false);
+}
+
+void *memif_caller_arg(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->caller_arg;
 }
 
 struct memif_mark memif_caller_sent(const void *arg)
@@ -303,8 +289,6 @@ bool memif_port_lost(void *arg)
 {
 	const struct memif_port *memif = arg;
 
-	if (memif->is_direct)
-		return memif->socket_fd < 0;
 	return memif->caller && memif->caller->lost(memif->caller_arg);
 }
 

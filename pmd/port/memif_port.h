@@ -61,8 +61,7 @@ struct memif_role {
 	enum memif_complaint not_permitted; /* logged when `hear` returns -EPERM */
 };
 
-extern const struct memif_role memif_server_role, memif_client_role, memif_direct_server_role,
-	memif_direct_client_role;
+extern const struct memif_role memif_server_role, memif_client_role;
 
 /* The part of a memif port that one engine uses. Engine's thread or lock. */
 struct memif_queue {
@@ -71,8 +70,7 @@ struct memif_queue {
 	struct port *port; /* the engine's */
 	uint32_t number;   /* the engine's */
 	memif_copy *copy;  /* from memif's buffers into a packet buffer */
-	/* To sleep on: has the doorbells of the pairs while there is a connection. That of a direct
-	 * memif is the set of the process's own port (port/memif_direct.h). */
+	/* To sleep on: has the doorbells of the pairs while there is a connection. */
 	int epoll_fd;
 
 	uint32_t spares; /* packet buffers for the next received packets */
@@ -102,7 +100,6 @@ struct memif_port {
 	bool is_abstract;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct memif_client_config config; /* of either role: the interface's number and secret */
-	bool is_direct; /* has the one connection that its socket is (port/memif_direct.h) */
 	const struct memif_caller *caller; /* of a client that has no path; else NULL */
 	void *caller_arg;
 	uint16_t stand_in; /* if port.watched: the ethdev that captures see (stand_in.h) */
@@ -120,9 +117,8 @@ struct memif_port {
 	uint32_t complaints; /* problems that were logged: bits of enum memif_complaint */
 	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
-	bool leaves; /* the other end has gone; its packets may still be in the rings */
-	struct memif_doorbell_cost doorbell_cost; /* of waking the other end by a socket */
-	uint32_t connections;			  /* that were established */
+	bool leaves;	      /* the other end has gone; its packets may still be in the rings */
+	uint32_t connections; /* that were established */
 	struct memif_server server;
 	struct memif_client client;
 	uint32_t open_queues; /* of further engines that have not ended; their thread */
@@ -186,9 +182,6 @@ void memif_port_alarm(const struct memif_port *memif);
 
 /** Write to an eventfd of the other end, if that does not block. MT-safe. */
 void memif_port_ring_doorbell(int fd);
-
-/** Wake the other end through the doorbell of a pair of rings. Engine's thread. */
-void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end);
 
 /** Arm the new connection for the engines that sleep already, so that packets wake them. Engines'
  * locks. */

@@ -19,7 +19,7 @@ FIRST_PORT = 27000
 GREEDY_SECONDS = 3
 HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
-SLEEPING = ("doorbells", "hold", "keep")  # attacks on a server that sleeps
+SLEEPING = ("doorbells", "hold")  # attacks on a server that sleeps
 KILLS = 4
 DIRECT_KILLS, FEW_DIRECT_KILLS = 12, 6
 ADDRESSES = {"beyond": "10.9.7.2"}
@@ -83,8 +83,8 @@ class IsolatedTest:
         self._check("who may", self._rights)
         self._check(f"{KILLS} kills", self._kills)
         kills = DIRECT_KILLS if self._report.complete else FEW_DIRECT_KILLS
-        self._check(f"{kills} kills of programs with a direct memif", self._direct_kills, kills)
-        for attack in ("lie", "rubbish", "odd", "doorbells", "hold", "keep", "stay"):
+        self._check(f"{kills} kills of programs with a direct channel", self._direct_kills, kills)
+        for attack in ("lie", "words", "rubbish", "doorbells", "hold", "stay"):
             self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")
@@ -111,7 +111,7 @@ class IsolatedTest:
         after = self._owner.status()
         # 2,000 messages of 64 KiB have at least 16 packets each.
         handed_over = after["handed_over"] - before["handed_over"]
-        expect(after["direct_memifs"] > before["direct_memifs"], "no direct memif", before, after)
+        expect(after["direct_channels"] > before["direct_channels"], "no direct channel", before, after)
         expect((handed_over > 32000) == (client == "indirect"), "the wrong way", before, after)
 
     def _nothing_refused(self):
@@ -196,16 +196,16 @@ class IsolatedTest:
                 process.kill()
 
     def _direct_kills(self, kills):
-        """Kill one of two programs at any moment around the beginning of their direct memif."""
+        """Kill one of two programs at any moment around the beginning of their direct channel."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         for number in range(kills):
-            made = self._owner.status()["direct_memifs"]
+            made = self._owner.status()["direct_channels"]
             processes = self._start_pair("isolated", "isolated", "-D", "60", *(["-b"] * (number % 2)))
             try:
                 if number % 3:
-                    expect(wait_until(lambda: self._owner.status()["direct_memifs"] > made, SECONDS),
-                           "no direct memif", *processes[1].story("client"))
+                    expect(wait_until(lambda: self._owner.status()["direct_channels"] > made, SECONDS),
+                           "no direct channel", *processes[1].story("client"))
                 wait_until(lambda: False, self._rng.uniform(0, 0.1))
                 victim = self._rng.randrange(2)
                 processes[victim].kill()
@@ -221,7 +221,7 @@ class IsolatedTest:
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
 
     def _hostile_peer(self, attack):
-        """A program abuses its direct memif. The other one drops what is wrong, and goes on."""
+        """A program abuses its direct channel. The other one drops what is wrong, and goes on."""
         need_users()
         port = self._next_port()
         index = self._side("isolated").gid_index

@@ -62,7 +62,7 @@ class TenantsTest:
         run_pair(PerfTest("ib_write_bw", ["-s", str(BYTES)], MESSAGES), self._side(), self._side(), PORT)
         took = time.monotonic() - begin
         expect(took > 0.95 * MESSAGES * BYTES / RATE, f"{MESSAGES * BYTES} bytes in {took:.2f} s", self._owner.status())
-        expect(self._owner.status()["direct_memifs"] == 0, "packets pass uroced by", self._owner.status())
+        expect(self._owner.status()["direct_channels"] == 0, "packets pass uroced by", self._owner.status())
 
     def _connection_rate(self):
         """A second request in a second is dropped, and asked again, so connections succeed later."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attached programs with several engines: each engine has rings to uroced, a packet socket, and lanes to the other
+"""Attached programs with several engines: each engine has rings to uroced, a packet socket, and direct channels to the other
 programs' engines."""
 
 import os
@@ -58,13 +58,13 @@ class AttachedEnginesTest(ShareTest):
             self._check(f"{server} to {client}: packets arrive at their engine", self._crowd_of, server, client)
             self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
                         server, client)
-        self._check("each engine has a slot and lanes", self._slots)
+        self._check("each engine has a slot and channels", self._slots)
         self._check("no memory for a slot", self._no_memory)
         self._check("no descriptors for a slot", self._no_descriptors)
         if self._report.complete:
             self._check_ways()
         else:
-            self._check("packets go past uroced", self._lanes)
+            self._check("packets go past uroced", self._past_uroced)
         self._check("everything comes back", self._comes_back)
         many = MANY if self._report.complete else FEWER
         self._check(f"{many} programs", self._many_engines, many)
@@ -84,9 +84,9 @@ class AttachedEnginesTest(ShareTest):
             raise CheckFailed("packets cross from engine to engine", stories)
 
     def _slots(self):
-        """A program with three engines has three slots, and two programs have a lane for each pair of engines."""
+        """A program with three engines has three slots, and two programs have a channel for each pair of engines."""
         self._use(3, 2)
-        before = self._owner.status()["lanes"]
+        before = self._owner.status()["direct_channels"]
         port = self._next_port()
         server = self._hosts("here")[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
         try:
@@ -100,9 +100,9 @@ class AttachedEnginesTest(ShareTest):
                 or len({(slot["pid"], slot["qpn_first"]) for slot in slots}) != 1:
             raise CheckFailed("the engines have no slots", [str(status)])
         self._crowd_of("here", "here")
-        made = self._owner.status()["lanes"] - before
+        made = self._owner.status()["direct_channels"] - before
         if made != 6:
-            raise CheckFailed(f"{made} lanes were made", [str(self._owner.status())])
+            raise CheckFailed(f"{made} channels were made", [str(self._owner.status())])
         self._use(2, 2)
 
     def _address_space(self, engines):

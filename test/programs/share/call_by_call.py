@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of an uroced that are killed, or execute another program, at any of their system calls from the first hello
-on: while they get their slots, packet sockets, lanes or memifs, and while their helper sleeps or wakes."""
+on: while they get their slots, packet sockets, direct channels or memifs, and while their helper sleeps or wakes."""
 
 import os
 import re

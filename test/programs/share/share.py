@@ -152,18 +152,18 @@ class ShareTest:
 
     def _all_ways(self):
         status = self._owner.status()
-        if not all(status[way] for way in ("handed_over", "lanes")):
+        if not all(status[way] for way in ("handed_over", "direct_channels")):
             raise CheckFailed("a path was not used", [str(status)])
         if status["refused"]:
             raise CheckFailed("uroced refused a request", [str(status)])
 
-    def _lanes(self):
+    def _past_uroced(self):
         """Only the first packets between two programs pass through uroced."""
         before = self._owner.status()
         self._run(PerfTest("ib_write_bw", ["-s", "65536"], 2000), "here", "here")
         after = self._owner.status()
         # 2,000 messages have at least 16 packets each, and each lost packet is retransmitted once.
-        if after["lanes"] == before["lanes"] or after["handed_over"] - before["handed_over"] > 16000:
+        if after["direct_channels"] == before["direct_channels"] or after["handed_over"] - before["handed_over"] > 16000:
             raise CheckFailed("packets go through uroced", [str(before), str(after)])
 
     def _packet_sockets(self):
@@ -221,7 +221,7 @@ class ShareTest:
         try:
             self._owner.run()
             self._run(PingPong([], 500, 16384), "here", "here")
-            if bool(self._owner.status()["lanes"]) != (how == "checked"):
+            if bool(self._owner.status()["direct_channels"]) != (how == "checked"):
                 raise CheckFailed("the packets took another path", [str(self._owner.status())])
             self._comes_back()
         finally:
@@ -288,7 +288,7 @@ class ShareTest:
 
     def _check_ways(self):
         """Check by which ways packets leave, as uroced is told."""
-        self._check("packets go past uroced", self._lanes)
+        self._check("packets go past uroced", self._past_uroced)
         self._check("packets of the network go past uroced", self._packet_sockets)
         for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
                                 (("--uplink", "socket"), "socket")):
@@ -345,13 +345,13 @@ class ShareTest:
                 killed += 1
 
     def _kills(self):
-        lanes = self._owner.status()["lanes"]
+        made = self._owner.status()["direct_channels"]
         self._bystanders(self._kill_some)
         self._comes_back()
         self._no_sockets_left(self._owner)
         status = self._owner.status()
-        if status["lanes"] - lanes < self.kills // 8:
-            raise CheckFailed("too few programs with a lane were killed", [str(status)])
+        if status["direct_channels"] - made < self.kills // 8:
+            raise CheckFailed("too few programs with a direct channel were killed", [str(status)])
         if status["attached"] < self.kills // 2:
             raise CheckFailed("too few attached programs were killed", [str(status)])
         if status["attached"] != status["ended"] or status["refused"]:
@@ -380,9 +380,9 @@ class ShareTest:
         self._comes_back()
 
     def _traffic(self, place):
-        """Return how many packets lanes have carried; or the interface, for a peer at the veth's other end."""
+        """Return how many packets direct channels have carried; or the interface, for a peer at the veth's other end."""
         if place == "here":
-            return self._owner.status()["lane_packets"]
+            return self._owner.status()["direct_packets"]
         return int(self._here.run("cat", "/sys/class/net/veth0/statistics/rx_packets"))
 
     def _wait_for_traffic(self, client, place):

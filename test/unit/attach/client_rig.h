@@ -21,7 +21,7 @@ static inline void client_rig_make(struct share_client *client, struct port *por
 	memset(port, 0, sizeof(*port));
 	pthread_mutex_init(&client->lock, NULL);
 	TAILQ_INIT(&client->away.promises);
-	pthread_mutex_init(&client->lanes_lock, NULL);
+	pthread_mutex_init(&client->directs_lock, NULL);
 	client->port = port;
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
 	client->page = mmap(NULL, client->page_bytes, PROT_READ | PROT_WRITE,
@@ -35,37 +35,38 @@ static inline void client_rig_make(struct share_client *client, struct port *por
 }
 
 /**
- * The owner offers a lane to a process, which is ready; the number and the count of queue pairs are
- * filled in here.
+ * The owner offers a direct channel to a process, which is ready; the number and the count of queue
+ * pairs are filled in here.
  *
  * @param wake_fd
  *   Set to a descriptor that is readable when the process is woken; NULL: none is wanted.
  * @return
- *   The lane's memory, which the test unmaps.
+ *   The channel's memory, which the test unmaps.
  */
-static inline struct lane_memory *client_rig_offer(struct share_client *client,
-						   struct share_offer offer, int *wake_fd)
+static inline struct direct_memory *client_rig_offer(struct share_client *client,
+						     struct share_offer offer, int *wake_fd)
 {
 	static uint32_t numbers;
 	struct share_message message = {.offer = offer};
-	const int fds[SHARE_LANE_FDS] = {
-		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
-		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	const int fds[SHARE_DIRECT_FDS] = {
+		[SHARE_DIRECT_FD_MEMORY] = memfd_create("direct", MFD_CLOEXEC),
+		[SHARE_DIRECT_FD_DOORBELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
 	};
-	struct lane_memory *map;
+	struct direct_memory *map;
 
+	message.offer.trusted = true;
 	message.offer.number = ++numbers;
 	message.offer.qpn_count = BLOCK_QPNS;
-	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*map)), 0);
+	assert_int_equal(ftruncate(fds[SHARE_DIRECT_FD_MEMORY], sizeof(*map)), 0);
 	map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED,
-		   fds[SHARE_LANE_FD_MEMORY], 0);
+		   fds[SHARE_DIRECT_FD_MEMORY], 0);
 	assert_ptr_not_equal(map, MAP_FAILED);
 	if (wake_fd)
-		*wake_fd = dup(fds[SHARE_LANE_FD_PEER]);
+		*wake_fd = dup(fds[SHARE_DIRECT_FD_DOORBELL]);
 	map->sides[1].ready = 1;
-	client->page->lanes[offer.peer] = message.offer.number;
-	client_lanes_offer(client, &message, fds);
-	client_lanes_look(client);
+	client->page->directs[offer.peer] = message.offer.number;
+	client_directs_offer(client, &message, fds);
+	client_directs_look(client);
 	return map;
 }
 

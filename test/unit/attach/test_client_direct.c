@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_direct.c and direct_peer.c: two isolated processes, and their owner,
- * which the test plays. */
+/* Tests of the direct channels of isolated processes (pmd/attach/client_isolated.c,
+ * client_direct.c, client_packets.c): two of them, and their owner, which the test plays. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,7 +15,6 @@
 #include "attach/attach.h"
 #include "base/own.h"
 #include "client.h"
-#include "client_direct.h"
 #include "memif/doorbell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
@@ -30,7 +30,7 @@
 #define SIDES  2
 #define ROUNDS 40
 #define BURST  32
-#define RING   (1u << MEMIF_DIRECT_LOG2)
+#define RING   DIRECT_SLOTS
 #define MTU    4200
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, other_mac[6] = {2, 0, 0, 0, 0, 2};
@@ -38,7 +38,7 @@ static struct addresses addresses;
 
 /* A process, and what the owner has of it. */
 static struct side {
-	struct share_client client;
+	struct share_client client; /* first */
 	struct link link;
 	uint32_t qpn_first;
 	int called_fd; /* the socket to the owner, until the port takes it; -1 */
@@ -50,7 +50,7 @@ static struct side {
 
 static int call(void *arg, int *doorbell_fd)
 {
-	struct side *side = arg;
+	struct side *side = arg; /* it begins with the client */
 	const int fd = side->called_fd;
 
 	side->called_fd = -1;
@@ -109,6 +109,7 @@ static void begin(struct side *side, uint32_t qpn_first)
 
 	memset(side, 0, sizeof(*side));
 	pthread_mutex_init(&side->client.lock, NULL);
+	pthread_mutex_init(&side->client.directs_lock, NULL);
 	side->qpn_first = qpn_first;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	side->called_fd = ends[0];
@@ -121,8 +122,8 @@ static void begin(struct side *side, uint32_t qpn_first)
 	memif_server_hello(&side->owner, &hello, "test");
 	assert_int_equal(memif_socket_send(side->owner_fd, &hello, sizeof(hello)), 0);
 	link_init_remote(&side->link, &client_link_remote, &side->client, &addresses);
-	assert_int_equal(memif_prepare_caller(port, &caller, side, mac, MTU), 0);
-	assert_int_equal(client_direct_prepare(&side->client, &side->link), 0);
+	assert_int_equal(memif_prepare_caller(port, &caller, &side->client, mac, MTU), 0);
+	client_isolated_take_over(&side->client, &side->link);
 	port->make_pool = client_make_private_pool;
 	assert_int_equal(port_open(port), 0);
 }
@@ -138,7 +139,8 @@ static void end(struct side *side)
 		port_destroy(port);
 		/* All buffers have come back. */
 		assert_int_equal(rte_mempool_avail_count(pool), buffers);
-		assert_null(side->client.direct);
+		for (int i = 0; i < SHARE_DIRECTS_MAX; i++)
+			assert_null(side->client.directs[i]);
 	}
 	free(pool->pool_data);
 	free(pool);
@@ -170,32 +172,58 @@ static int teardown(TEST_STATE)
 
 TEST_FIXTURE(setup, teardown);
 
-/* Offer a process a direct memif with a process that has these numbers. */
-static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd, int doorbell_fd)
+/* Offer a process a direct channel with a process that has these numbers. */
+static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int memory_fd,
+		     int doorbell_fd)
 {
-	const struct share_offer offer = {
-		.side = at, .qpn_first = qpn_first, .qpn_count = BLOCK_QPNS};
-
-	const int fds[SHARE_MEMIF_FDS] = {
-		[SHARE_MEMIF_FD_SOCKET] = fd, [SHARE_MEMIF_FD_DOORBELL] = doorbell_fd};
+	static uint32_t number;
+	const struct share_message message = {.offer = {.number = ++number,
+							.side = at,
+							.qpn_first = qpn_first,
+							.qpn_count = BLOCK_QPNS,
+							.engines = 1,
+							.served = 0x1}};
+	const int fds[SHARE_DIRECT_FDS] = {
+		[SHARE_DIRECT_FD_MEMORY] = memory_fd,
+		[SHARE_DIRECT_FD_DOORBELL] = doorbell_fd,
+	};
 
 	pthread_mutex_lock(&side->client.lock);
-	client_direct_offer(&side->client, &offer, fds);
+	client_directs_offer(&side->client, &message, fds);
 	pthread_mutex_unlock(&side->client.lock);
 }
 
-/* Offer both a direct memif, and return the owner's descriptor of it. */
+static int make_memory(void)
+{
+	const int fd = memfd_create("direct", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, sizeof(struct direct_memory)), 0);
+	return fd;
+}
+
+/* Offer both a direct channel, and return the owner's descriptor of it. */
 static int offer(void)
 {
-	int ends[2], doorbell[2], kept;
+	const int memory_fd = make_memory();
+	int doorbell[2], kept;
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	kept = dup(ends[0]);
 	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	kept = dup(doorbell[0]);
 	for (uint16_t i = 0; i < SIDES; i++)
-		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i], doorbell[i]);
+		offer_to(&sides[i], i, sides[!i].qpn_first, dup(memory_fd), doorbell[i]);
+	close(memory_fd);
 	run();
 	return kept;
+}
+
+static struct client_direct *first_peer(const struct side *side)
+{
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (side->client.directs[i])
+			return side->client.directs[i];
+	}
+	return NULL;
 }
 
 static uint32_t peers(const struct side *side)
@@ -203,7 +231,7 @@ static uint32_t peers(const struct side *side)
 	uint32_t count = 0;
 
 	for (int i = 0; i < SHARE_DIRECTS_MAX; i++)
-		count += side->client.direct->peers[i] != NULL;
+		count += side->client.directs[i] != NULL;
 	return count;
 }
 
@@ -396,10 +424,9 @@ TEST(client_direct__offers_its_buffers)
 		len = build(place, &wish, (uint8_t)i);
 		port->ops->placed(port->ops_arg, (uint32_t)len);
 	}
-	/* The first was published when the next one went elsewhere. */
-	expect_one(&sides[1], 0);
 	assert_int_equal(owner_pass(&sides[0]), 0);
 	port->ops->push(port->ops_arg);
+	expect_one(&sides[1], 0);
 	assert_int_equal(owner_pass(&sides[0]), 1);
 	expect_one(&sides[1], 1);
 	close(kept);
@@ -408,6 +435,7 @@ TEST(client_direct__offers_its_buffers)
 TEST(client_direct__waits_until_the_owner_has_taken_earlier_packets)
 {
 	struct port *port = &sides[0].link.port;
+	uint8_t numbers[BURST];
 	int kept;
 
 	assert_true(try_send(&sides[0], 1));
@@ -416,14 +444,19 @@ TEST(client_direct__waits_until_the_owner_has_taken_earlier_packets)
 	for (int i = 0; i < ROUNDS; i++) {
 		port->ops->send_held(port->ops_arg);
 		assert_int_equal(port->tx_held, 1);
-		assert_false(port->ops->aim(port->ops_arg, sides[1].qpn_first));
+		assert_true(port->ops->aim(port->ops_arg, sides[1].qpn_first));
+		assert_null(port->ops->place(port->ops_arg, 1));
 	}
 	assert_int_equal(owner_pass(&sides[0]), 1);
 	port->ops->send_held(port->ops_arg);
 	assert_int_equal(port->tx_held, 0);
 	assert_int_equal(owner_pass(&sides[0]), 0);
-	expect_one(&sides[1], 1);
-	expect_one(&sides[1], 2);
+	for (uint8_t n = 0; n < 2;) {
+		const uint16_t more = receive(&sides[1], numbers);
+
+		for (uint16_t i = 0; i < more; i++)
+			assert_int_equal(numbers[i], ++n);
+	}
 	close(kept);
 }
 
@@ -479,7 +512,7 @@ TEST(client_direct__drops_and_counts_what_the_other_may_not_send)
 	close(kept);
 }
 
-/* Fill the direct memif, and then what the port holds. */
+/* Fill the direct channel, and then what the port holds. */
 static void fill(struct side *side)
 {
 	struct port *port = &side->link.port;
@@ -512,7 +545,6 @@ TEST(client_direct__holds_what_the_other_has_no_room_for)
 	assert_false(port->ops->waits(port->ops_arg, 1));
 	/* Nothing may overtake what is held, not even where it was aimed at before. */
 	assert_null(port->ops->place(port->ops_arg, 1));
-	assert_false(port->ops->aim(port->ops_arg, qpn));
 	wish.dest_qpn = 0;
 	assert_true(try_wish(&sides[0], &wish, 1));
 	assert_true(memif_server_receive(&sides[0].owner, frame, sizeof(frame)) > 0);
@@ -556,7 +588,7 @@ TEST(client_direct__drops_what_the_other_does_not_take)
 	fill(&sides[0]);
 	/* It has not taken them, and the port knows that. */
 	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
-	assert_int_equal((counts.given - counts.taken) / 65536, RING);
+	assert_int_equal(counts.given - counts.taken, RING);
 	assert_int_equal(counts.dropped, 0);
 	for (int i = 0; i < BURST; i++)
 		assert_true(try_send(&sides[0], 3));
@@ -572,22 +604,13 @@ TEST(client_direct__drops_what_the_other_does_not_take)
 	close(kept);
 }
 
-static struct direct_peer *first_peer(struct side *side)
-{
-	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
-		if (side->client.direct->peers[i])
-			return side->client.direct->peers[i];
-	}
-	return NULL;
-}
-
 /* The other process has stopped: the timers of queue pairs must run, and nobody waits for it. */
 TEST(client_direct__gives_up_who_takes_nothing_for_long)
 {
 	struct port *port = &sides[0].link.port;
 	const uint32_t qpn = wish_from(&sides[0]).dest_qpn;
 	const int kept = offer();
-	struct direct_peer *peer = first_peer(&sides[0]);
+	struct client_direct *peer = first_peer(&sides[0]);
 	uint8_t numbers[BURST];
 
 	fill(&sides[0]);
@@ -622,7 +645,7 @@ static bool is_woken(const struct side *side)
 	return poll(&wake, 1, 0) == 1;
 }
 
-/* A direct memif that is made while the process sleeps wakes it, too. */
+/* A direct channel that is made while the process sleeps wakes it, too. */
 TEST(client_direct__wakes_who_is_armed)
 {
 	struct port *port = &sides[1].link.port;
@@ -644,7 +667,7 @@ TEST(client_direct__wakes_who_is_armed)
 	assert_true(try_send(&sides[0], 2));
 	assert_false(is_woken(&sides[1]));
 	expect_one(&sides[1], 2);
-	/* Nobody can keep it awake by ending the direct memif. */
+	/* Nobody can keep it awake by ending the direct channel. */
 	shutdown(kept, SHUT_RDWR);
 	close(kept);
 	run();
@@ -653,7 +676,7 @@ TEST(client_direct__wakes_who_is_armed)
 	assert_false(is_woken(&sides[1]));
 }
 
-/* The owner shuts the socket down when it stops serving one of the two. */
+/* The owner shuts the doorbells down when it stops serving one of the two. */
 TEST(client_direct__ends_with_the_socket)
 {
 	const int kept = offer();
@@ -685,35 +708,83 @@ TEST(client_direct__last_packets_are_received_when_the_other_ends)
 	close(kept);
 }
 
-/* An end of a socket at which the test sits. */
+/* Offer a channel with a process that the test plays. Returns the other end of the doorbells. */
 static int offer_one(struct side *side, uint16_t at)
 {
-	int ends[2], doorbell[2];
+	int doorbell[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(memif_doorbell_make(doorbell), 0);
-	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0], doorbell[0]);
-	close(doorbell[1]);
+	offer_to(side, at, 9 << BLOCK_SHIFT, make_memory(), doorbell[0]);
 	run();
-	return ends[1];
+	return doorbell[1];
 }
 
+/* An index that cannot be: the other process has taken more than it was sent. */
 TEST(client_direct__gives_up_what_breaks_a_rule)
 {
-	const struct memif_message odd = {.type = MEMIF_CONNECTED};
+	const int kept = offer();
+	struct client_direct *direct = first_peer(&sides[0]);
 
-	for (uint16_t at = 0; at < 2; at++) {
-		const int fd = offer_one(&sides[0], at);
-
-		assert_int_equal(peers(&sides[0]), 1);
-		assert_int_equal(memif_socket_send(fd, &odd, sizeof(odd)), 0);
-		run();
-		assert_int_equal(peers(&sides[0]), 0);
-		close(fd);
-	}
+	assert_true(try_send(&sides[0], 1));
+	expect_one(&sides[1], 1);
+	direct->memory->rings[0].cons = 2 * RING;
+	for (uint32_t i = 0; i < RING; i++)
+		assert_true(try_send(&sides[0], 2));
+	run();
+	for (int i = 0; i < SIDES; i++)
+		assert_int_equal(peers(&sides[i]), i == 0 ? 0 : peers(&sides[1]));
+	assert_true(try_send(&sides[0], 3));
+	assert_int_equal(owner_pass(&sides[0]), 1);
+	close(kept);
 }
 
-/* Until it is connected, and if it never is, packets go through the owner. */
+/* The other process may change a packet, its length and its word at any time: each is read once. A
+ * word that describes no packet is dropped, and counted. */
+TEST(client_direct__drops_what_is_outside_of_its_place)
+{
+	const int kept = offer();
+	struct client_direct *direct = first_peer(&sides[0]);
+	uint8_t numbers[BURST];
+
+	assert_true(try_send(&sides[0], 1));
+	expect_one(&sides[1], 1);
+	direct_placed(&direct->tx, DIRECT_BUFFER_BYTES + 1, 0);
+	direct_placed(&direct->tx, DIRECT_SHORT_BYTES + 1, SHARE_FLAG_SHORT);
+	direct_placed(&direct->tx, 0, 0);
+	direct_show(&direct->tx);
+	assert_int_equal(receive(&sides[1], numbers), 0);
+	assert_int_equal(sides[1].link.port.rx_too_long, 2);
+	assert_int_equal(sides[1].link.port.rx_refused, 1);
+	assert_true(try_send(&sides[0], 2));
+	expect_one(&sides[1], 2);
+	close(kept);
+}
+
+/* A burst of long packets ends where they would not fit into the nearest cache. */
+TEST(client_direct__cuts_a_burst_of_long_packets)
+{
+	const int kept = offer();
+	struct client_direct *direct = first_peer(&sides[0]);
+	const struct wish wish = wish_from(&sides[0]);
+	uint8_t frame[PACKET_FRAME_MAX], numbers[BURST];
+	const size_t len = build(frame, &wish, 1);
+
+	assert_true(try_send(&sides[0], 1));
+	expect_one(&sides[1], 1);
+	assert_false(sides[1].link.port.rx_cut);
+	for (int i = 0; i < 6; i++) {
+		memcpy(direct_buffer(&direct->tx, 0), frame, len);
+		direct_placed(&direct->tx, 4096, 0);
+	}
+	direct_show(&direct->tx);
+	assert_int_equal(receive(&sides[1], numbers), 4);
+	assert_true(sides[1].link.port.rx_cut);
+	assert_int_equal(receive(&sides[1], numbers), 2);
+	assert_false(sides[1].link.port.rx_cut);
+	close(kept);
+}
+
+/* Until the other process is ready, and if it never is, packets go through the owner. */
 TEST(client_direct__works_without_an_answer)
 {
 	const int fd = offer_one(&sides[0], 0);
@@ -725,24 +796,33 @@ TEST(client_direct__works_without_an_answer)
 	close(fd);
 }
 
-TEST(client_direct_offer__has_a_limit)
+static bool is_shut(int fd)
 {
-	int fds[2 * SHARE_DIRECTS_MAX];
-	char byte;
+	struct pollfd end = {.fd = fd, .events = POLLRDHUP};
+
+	return poll(&end, 1, -1) == 1;
+}
+
+TEST(client_directs_offer__has_a_limit)
+{
+	int fds[2 * SHARE_DIRECTS_MAX], last;
 
 	for (int i = 0; i < 2 * SHARE_DIRECTS_MAX; i++)
 		fds[i] = offer_one(&sides[0], 0);
 	assert_int_equal(peers(&sides[0]), SHARE_DIRECTS_MAX);
 	/* The last ones wait for a place. One more is refused. */
-	close(offer_one(&sides[0], 0));
-	assert_int_equal(sides[0].client.direct->offer_count, SHARE_DIRECTS_MAX);
+	last = offer_one(&sides[0], 0);
+	assert_true(is_shut(last));
+	close(last);
+	assert_int_equal(sides[0].client.offer_count, SHARE_DIRECTS_MAX);
 	shutdown(fds[0], SHUT_RDWR);
 	run();
-	assert_int_equal(sides[0].client.direct->offer_count, SHARE_DIRECTS_MAX - 1);
+	assert_int_equal(sides[0].client.offer_count, SHARE_DIRECTS_MAX - 1);
 	/* An offer that makes no sense. */
-	offer_to(&sides[1], 2, 9 << BLOCK_SHIFT, fds[0], -1);
-	assert_int_equal(sides[1].client.direct->offer_count, 0);
-	assert_int_equal(recv(fds[1], &byte, 1, MSG_DONTWAIT), -1);
-	for (int i = 1; i < 2 * SHARE_DIRECTS_MAX; i++)
+	last = offer_one(&sides[1], 2);
+	assert_int_equal(sides[1].client.offer_count, 0);
+	assert_true(is_shut(last));
+	close(last);
+	for (int i = 0; i < 2 * SHARE_DIRECTS_MAX; i++)
 		close(fds[i]);
 }

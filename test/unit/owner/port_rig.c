@@ -92,15 +92,15 @@ static void attach(uint16_t n)
 int port_rig_setup(TEST_STATE)
 {
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	blocks_init(&server.slots.blocks);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
 	memset(&server.totals, 0, sizeof(server.totals));
-	memset(server.lanes.handed, 0, sizeof(server.lanes.handed));
-	server.lanes.spares_icrc = true;
+	memset(server.directs.handed, 0, sizeof(server.directs.handed));
+	server.directs.spares_icrc = true;
 	for (uint16_t n = 0; n < PORT_RIG_PROCESSES; n++)
 		attach(n);
 	return 0;

@@ -65,7 +65,7 @@ static int setup(TEST_STATE)
 {
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	pending_client_init(&server);
 	server.pending_clients.trusted.fd = server.pending_clients.isolated.fd =
 		server.pending_clients.spare_fd = -1;

@@ -1,296 +1,312 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/direct.c: which processes are offered a direct memif, and when it ends. */
-#include <poll.h>
+/* Tests of the owner's part in direct channels: who is offered one, and when it ends. */
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "direct.h"
 #include "isolated.h"
-#include "lanes.h"
-#include "memif/doorbell.h"
+#include "direct.h"
 #include "server.h"
-#include "share/blocks.h"
+#include "share/direct.h"
 #include "share/message.h"
 #include "test.h"
 
-#define PROCESSES (SHARE_DIRECTS_MAX + 3)
-#define PACKETS	  64 /* after as many in both directions there surely is one */
+#define PROCESSES 3
+#define PACKETS	  64 /* after as many there surely is a direct channel */
 
-/* An owner without a port, and the sockets of its isolated processes. */
+/* An owner without a port, and what its processes have of directs. */
 struct rig {
 	struct server server;
+	struct share_page pages[PROCESSES];
 	int sockets[PROCESSES];
-	int doorbells[PROCESSES]; /* their ends of the doorbells that were offered last, or -1 */
 };
 
 static int setup(void **state)
 {
 	struct rig *rig = aligned_alloc(_Alignof(struct rig), sizeof(*rig));
+	struct server *server = &rig->server;
 	int pair[2];
 
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
-	rig->server.epoll_fd = -1;
-	LIST_INIT(&rig->server.lanes.list);
-	LIST_INIT(&rig->server.directs.list);
+	LIST_INIT(&server->directs.list);
 	for (int i = 0; i < PROCESSES; i++) {
-		struct slot *slot = &rig->server.slots.all[i];
+		struct slot *slot = &server->slots.all[i];
 
-		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		slot->state = SLOT_LIVE;
 		slot->socket = pair[0];
-		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
-		slot->qpn_count = BLOCK_QPNS;
 		rig->sockets[i] = pair[1];
-		rig->doorbells[i] = -1;
-		assert_int_equal(isolated_create(slot), 0);
+		slot->direct_fd = pair[0];
+		slot->page = &rig->pages[i];
+		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
 	}
 	*state = rig;
 	return 0;
-}
-
-static void drop_doorbell(struct rig *rig, int process)
-{
-	if (rig->doorbells[process] >= 0)
-		close(rig->doorbells[process]);
-	rig->doorbells[process] = -1;
 }
 
 static int teardown(void **state)
 {
 	struct rig *rig = *state;
 
-	for (uint16_t i = 0; i < PROCESSES; i++) {
-		direct_close(&rig->server, i);
-		isolated_destroy(&rig->server, &rig->server.slots.all[i]);
-		drop_doorbell(rig, i);
+	directs_destroy(&rig->server);
+	for (int i = 0; i < PROCESSES; i++) {
 		close(rig->sockets[i]);
 		close(rig->server.slots.all[i].socket);
 	}
-	assert_int_equal(rig->server.directs.count, 0);
 	free(rig);
 	return 0;
 }
 
 TEST_FIXTURE(setup, teardown);
 
-/* Return the socket that was offered to a process, or -1. */
-static int take_offer(struct rig *rig, int process, struct share_offer *offer)
+static bool take_offer(struct rig *rig, int process, struct share_message *message,
+		       struct direct_memory **memory)
 {
-	struct share_message message;
 	int fds[SHARE_FDS];
 
-	if (message_receive(rig->sockets[process], &message, fds) != 0)
-		return -1;
-	assert_int_equal(message.type, SHARE_DIRECT);
-	*offer = message.offer;
-	assert_true(fds[SHARE_MEMIF_FD_SOCKET] >= 0 && fds[SHARE_MEMIF_FD_DOORBELL] >= 0);
-	assert_int_equal(fds[SHARE_MEMIF_FDS], -1);
-	drop_doorbell(rig, process);
-	rig->doorbells[process] = fds[SHARE_MEMIF_FD_DOORBELL];
-	return fds[SHARE_MEMIF_FD_SOCKET];
+	if (message_receive(rig->sockets[process], message, fds) != 0)
+		return false;
+	assert_int_equal(message->type, SHARE_DIRECT);
+	*memory = mmap(NULL, sizeof(**memory), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       fds[SHARE_DIRECT_FD_MEMORY], 0);
+	assert_ptr_not_equal(*memory, MAP_FAILED);
+	close(fds[SHARE_DIRECT_FD_MEMORY]);
+	close(fds[SHARE_DIRECT_FD_DOORBELL]);
+	return true;
 }
 
-static void talk(struct rig *rig, uint16_t a, uint16_t b)
+/* Let two processes talk; what both have of the channel then. */
+static void talk(struct rig *rig, uint16_t a, uint16_t b, struct direct_tx *tx,
+		 struct direct_rx *rx)
 {
-	for (int i = 0; i < PACKETS; i++) {
-		lanes_note(&rig->server, a, b);
-		lanes_note(&rig->server, b, a);
-	}
+	struct share_message message;
+	struct direct_tx other_tx;
+	struct direct_rx other_rx;
+	struct direct_memory *memory = NULL;
+
+	for (int i = 0; i < PACKETS; i++)
+		directs_note(&rig->server, a, b);
+	assert_true(take_offer(rig, a, &message, &memory));
+	assert_int_equal(message.offer.peer, b);
+	assert_int_equal(message.offer.qpn_first, (uint32_t)(b + 1) << BLOCK_SHIFT);
+	assert_int_equal(rig->pages[a].directs[b], message.offer.number);
+	direct_init(tx, &other_rx, memory, message.offer.side);
+	assert_true(take_offer(rig, b, &message, &memory));
+	assert_int_equal(rig->pages[b].directs[a], message.offer.number);
+	direct_init(&other_tx, rx, memory, message.offer.side);
 }
 
-static bool is_shut(int fd)
+static bool passes(struct direct_tx *tx, struct direct_rx *rx)
 {
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	char byte;
+	const uint8_t frame[60] = {7};
+	struct share_packet packet;
+	uint32_t index;
 
-	return poll(&pfd, 1, 0) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+	assert_true(direct_copy(tx, frame, sizeof(frame)));
+	direct_show(tx);
+	if (direct_take(rx, &packet, 1, &index) != 1)
+		return false;
+	direct_done(rx, index);
+	direct_give_back(rx);
+	return true;
 }
 
-TEST(direct_make__connects_two_that_talk)
-{
-	struct rig *rig = *state;
-	struct share_offer offers[2];
-	int fds[2];
-	char byte = 1;
-
-	talk(rig, 0, 1);
-	for (int i = 0; i < 2; i++) {
-		fds[i] = take_offer(rig, i, &offers[i]);
-		assert_true(fds[i] >= 0);
-		assert_int_equal(offers[i].peer, !i);
-		assert_int_equal(offers[i].qpn_first, (uint32_t)(!i + 1) << BLOCK_SHIFT);
-		assert_int_equal(offers[i].qpn_count, BLOCK_QPNS);
-	}
-	assert_int_equal(offers[0].side + offers[1].side, 1);
-	/* They are the two ends of one socket. */
-	assert_int_equal(send(fds[0], &byte, 1, 0), 1);
-	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 1);
-	/* Once, also if one of the two has given it up. */
-	shutdown(fds[0], SHUT_RDWR);
-	talk(rig, 0, 1);
-	talk(rig, 0, 1);
-	assert_int_equal(take_offer(rig, 0, &offers[0]), -1);
-	assert_int_equal(rig->server.totals.direct_memifs, 1);
-	close(fds[0]);
-	close(fds[1]);
-}
-
-/* Return true if the last copy of the other end of a socket is closed, perhaps by a thread that is
- * about to do so. */
-static bool is_left(int fd)
-{
-	struct pollfd pfd = {.fd = fd};
-
-	return poll(&pfd, 1, -1) == 1 && (pfd.revents & POLLHUP);
-}
-
-TEST(direct_make__gives_each_an_end_of_the_doorbells)
+TEST(directs_note__offers_one_to_both)
 {
 	struct rig *rig = *state;
-	struct memif_doorbell_cost cost = {0};
-	struct share_offer offer;
-	int fds[2];
+	struct share_message message;
+	struct direct_tx tx;
+	struct direct_rx rx;
+	struct direct_memory *memory;
 
-	talk(rig, 0, 1);
-	for (int i = 0; i < 2; i++)
-		fds[i] = take_offer(rig, i, &offer);
-	for (int i = 0; i < 2; i++) {
-		assert_true(memif_doorbell_clear(rig->doorbells[i]));
-		assert_false(memif_doorbell_clear(rig->doorbells[i]));
-		memif_doorbell_ring(rig->doorbells[!i], &cost);
-		assert_true(memif_doorbell_clear(rig->doorbells[i]));
+	talk(rig, 0, 1, &tx, &rx);
+	for (int i = 0; i < 10 * PACKETS; i++) {
+		directs_note(&rig->server, 0, 1);
+		directs_note(&rig->server, 1, 0);
 	}
-	/* Nobody else has an end that one of them reads, so nobody else can keep it from reading.
-	 */
-	drop_doorbell(rig, 0);
-	assert_true(is_left(rig->doorbells[1]));
-	close(fds[1]);
-	assert_true(is_left(fds[0]));
-	close(fds[0]);
+	assert_false(take_offer(rig, 0, &message, &memory));
+	assert_false(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(rig->server.totals.direct_channels, 1);
+	assert_int_equal(directs_packets(&rig->server), 0);
+	for (int i = 0; i < 3; i++)
+		assert_true(passes(&tx, &rx));
+	assert_int_equal(directs_packets(&rig->server), 3);
 }
 
-/* A process alone cannot use up what others may have. */
-TEST(direct_make__not_for_one_that_gets_no_answer)
+TEST(directs_note__none_where_all_passes_the_owner)
 {
 	struct rig *rig = *state;
+	struct share_message message;
+	struct direct_memory *memory;
 
+	rig->server.directs.passes_all = true;
 	for (int i = 0; i < 10 * PACKETS; i++)
-		lanes_note(&rig->server, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
+		directs_note(&rig->server, 0, 1);
+	assert_false(take_offer(rig, 0, &message, &memory));
 }
 
-TEST(direct_make__not_for_trusted_processes_and_not_past_a_capture)
+/* The device of process 0 has two engines, and the slot of the second one is 2. */
+static void add_engine(struct rig *rig)
+{
+	struct slot *slots = rig->server.slots.all;
+
+	slots[0].engine_count = 2;
+	slots[0].engine_slots[0] = BLOCK_NONE;
+	slots[0].engine_slots[1] = 2;
+	slots[2].is_further = true;
+	slots[2].first = 0;
+	slots[2].engine = 1;
+	slots[2].qpn_first = slots[0].qpn_first;
+}
+
+TEST(directs_note__offers_one_to_each_engine)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct direct_memory *memory;
+
+	add_engine(rig);
+	for (int i = 0; i < PACKETS; i++) {
+		directs_note(&rig->server, 1, 0);
+		directs_note(&rig->server, 1, 2);
+	}
+	assert_int_equal(rig->server.totals.direct_channels, 2);
+	assert_true(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(message.offer.peer, 0);
+	assert_int_equal(message.offer.engines, 2);
+	assert_int_equal(message.offer.served, 0x1);
+	assert_true(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(message.offer.peer, 2);
+	assert_int_equal(message.offer.qpn_first, 1u << BLOCK_SHIFT);
+	assert_int_equal(message.offer.engines, 2);
+	assert_int_equal(message.offer.served, 0x2);
+	/* The other process's device has one engine. */
+	assert_true(take_offer(rig, 2, &message, &memory));
+	assert_int_equal(message.offer.peer, 1);
+	assert_int_equal(message.offer.engines, 1);
+	assert_int_equal(message.offer.served, 0x1);
+}
+
+/* They pass packets to each other inside their process. */
+TEST(directs_note__none_between_engines_of_a_process)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct direct_memory *memory;
+
+	add_engine(rig);
+	for (int i = 0; i < 10 * PACKETS; i++) {
+		directs_note(&rig->server, 0, 2);
+		directs_note(&rig->server, 2, 0);
+	}
+	assert_false(take_offer(rig, 0, &message, &memory));
+	assert_false(take_offer(rig, 2, &message, &memory));
+}
+
+TEST(directs_note__withdraws_what_one_cannot_be_told)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct direct_memory *memory;
+
+	close(rig->sockets[1]);
+	for (int i = 0; i < PACKETS; i++)
+		directs_note(&rig->server, 0, 1);
+	take_offer(rig, 0, &message, &memory);
+	assert_int_equal(rig->pages[0].directs[1], 0);
+	assert_int_equal(rig->server.totals.direct_channels, 0);
+}
+
+TEST(directs_note__none_with_an_isolated_process)
 {
 	struct rig *rig = *state;
 	struct slot *slot = &rig->server.slots.all[1];
 
-	isolated_destroy(&rig->server, slot);
-	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	assert_int_equal(isolated_create(slot), 0);
-	rig->server.lanes.passes_all = true;
-	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
-	rig->server.lanes.passes_all = false;
-	slot->state = SLOT_DRAINING;
-	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
-	slot->state = SLOT_LIVE;
-	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 1);
+	for (int i = 0; i < PACKETS; i++) {
+		directs_note(&rig->server, 0, 1);
+		directs_note(&rig->server, 1, 0);
+	}
+	assert_int_equal(rig->server.totals.direct_channels, 0);
+	isolated_destroy(&rig->server, slot);
 }
 
-/* Its packets must pass through the owner, which keeps the rate. */
-TEST(direct_make__not_for_a_tenant_with_a_rate)
+/* A process has few direct channels, and another one when one of them has ended. */
+TEST(directs_note__has_a_limit)
 {
 	struct rig *rig = *state;
+	struct server *server = &rig->server;
+	struct share_message message;
+	struct direct_memory *memory;
 
-	rig->server.slots.all[0].tenant = 1;
-	rig->server.tenants.all[1].limits.rate = TENANTS_RATE_MIN;
-	talk(rig, 0, 1);
-	talk(rig, 2, 0);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
-	talk(rig, 1, 2);
-	assert_int_equal(rig->server.totals.direct_memifs, 1);
+	for (int i = 0; i < PACKETS * SHARE_DIRECTS_MAX; i++)
+		directs_note(server, 0, (uint16_t)(PROCESSES + i % SHARE_DIRECTS_MAX));
+	assert_int_equal(server->totals.direct_channels, 0);
+	for (uint16_t i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		server->slots.all[PROCESSES + i] = server->slots.all[2];
+		for (int k = 0; k < PACKETS; k++)
+			directs_note(server, 0, (uint16_t)(PROCESSES + i));
+	}
+	assert_int_equal(server->totals.direct_channels, SHARE_DIRECTS_MAX);
+	for (int i = 0; i < PACKETS; i++)
+		directs_note(server, 0, 1);
+	assert_int_equal(server->totals.direct_channels, SHARE_DIRECTS_MAX);
+	assert_false(take_offer(rig, 1, &message, &memory));
+	directs_close(server, PROCESSES);
+	/* An owner has a limit, too. */
+	server->directs.count += DIRECTS_MAX;
+	for (int i = 0; i < PACKETS; i++)
+		directs_note(server, 0, 1);
+	assert_int_equal(server->totals.direct_channels, SHARE_DIRECTS_MAX);
+	server->directs.count -= DIRECTS_MAX;
+	for (int i = 0; i < PACKETS; i++)
+		directs_note(server, 0, 1);
+	assert_int_equal(server->totals.direct_channels, SHARE_DIRECTS_MAX + 1);
+	assert_true(take_offer(rig, 1, &message, &memory));
 }
 
-TEST(direct_make__has_limits)
+/* Each of the two sees in its page that the channel has ended, and then a new one. */
+TEST(directs_close__ends_the_channels_of_a_process)
 {
 	struct rig *rig = *state;
-
-	for (uint16_t i = 1; i < PROCESSES; i++)
-		talk(rig, 0, i);
-	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX);
-	/* Those beyond it may have others. */
-	talk(rig, PROCESSES - 2, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 1);
-	rig->server.directs.count += DIRECTS_MAX;
-	talk(rig, 1, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 1);
-	rig->server.directs.count -= DIRECTS_MAX;
-	/* The end of a process makes room. */
-	direct_close(&rig->server, 1);
-	lanes_forget(&rig->server, 1);
-	talk(rig, 0, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 2);
-}
-
-/* The number of a slot is another process's later, which has not talked to anybody. */
-TEST(lanes_forget__forgets_who_talked)
-{
-	struct rig *rig = *state;
-
-	lanes_note(&rig->server, 1, 0);
-	lanes_forget(&rig->server, 1);
-	for (int i = 0; i < 10 * PACKETS; i++)
-		lanes_note(&rig->server, 0, 1);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
-}
-
-/* Whoever has the ends by then. */
-TEST(direct_close__shuts_it_down)
-{
-	struct rig *rig = *state;
+	struct direct_tx tx;
+	struct direct_rx rx;
 
 	for (uint16_t leaver = 0; leaver < 2; leaver++) {
-		struct share_offer offer;
-		int fds[2];
+		uint32_t before;
 
-		talk(rig, 0, 1);
-		fds[0] = take_offer(rig, 0, &offer);
-		fds[1] = take_offer(rig, 1, &offer);
-		assert_false(is_shut(fds[0]) || is_shut(fds[1]));
-		direct_close(&rig->server, 2);
-		assert_false(is_shut(fds[0]) || is_shut(fds[1]));
-		direct_close(&rig->server, leaver);
-		assert_true(is_shut(fds[0]) && is_shut(fds[1]));
-		assert_int_equal(rig->server.directs.count, 0);
-		close(fds[0]);
-		close(fds[1]);
+		talk(rig, 0, 1, &tx, &rx);
+		before = rig->pages[0].directs[1];
+		directs_close(&rig->server, 2);
+		assert_int_equal(rig->pages[0].directs[1], before);
+		directs_close(&rig->server, leaver);
+		assert_int_equal(rig->pages[0].directs[1], 0);
+		assert_int_equal(rig->pages[1].directs[0], 0);
+		assert_true(LIST_EMPTY(&rig->server.directs.list));
+		/* What was put is still there for the other one. */
+		assert_true(passes(&tx, &rx));
+		talk(rig, 0, 1, &tx, &rx);
+		assert_int_not_equal(rig->pages[0].directs[1], before);
+		directs_close(&rig->server, leaver);
 	}
 }
 
-TEST(direct_make__takes_back_what_one_cannot_be_told)
+/* The next owner takes over: the two go on until they attach to it. */
+TEST(directs_close__leaves_channels_to_processes_that_go_on)
 {
 	struct rig *rig = *state;
-	struct share_offer offer;
-	int fd;
+	struct direct_tx tx;
+	struct direct_rx rx;
 
-	close(rig->sockets[1]);
-	rig->sockets[1] = -1;
-	talk(rig, 0, 1);
-	fd = take_offer(rig, 0, &offer);
-	if (fd >= 0)
-		assert_true(is_shut(fd));
-	close(fd);
-	assert_int_equal(rig->server.totals.direct_memifs, 0);
-	/* It is not tried again. */
-	assert_int_equal(rig->server.directs.count, 1);
-	talk(rig, 0, 1);
-	assert_int_equal(rig->server.directs.count, 1);
+	talk(rig, 0, 1, &tx, &rx);
+	rig->server.resume.hands_over = true;
+	directs_close(&rig->server, 0);
+	assert_int_not_equal(rig->pages[0].directs[1], 0);
+	assert_int_not_equal(rig->pages[1].directs[0], 0);
 }

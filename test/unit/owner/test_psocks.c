@@ -66,7 +66,7 @@ static int setup(TEST_STATE)
 	memset(&server, 0, sizeof(server));
 	memset(&fake, 0, sizeof(fake));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -32,7 +32,7 @@ static void begin_owner(bool kept)
 
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.resume.fd = -1;

@@ -36,7 +36,7 @@ static struct server *create(void)
 
 	assert_non_null(server);
 	LIST_INIT(&server->groups);
-	LIST_INIT(&server->lanes.list);
+	LIST_INIT(&server->directs.list);
 	pending_client_init(server);
 	report_set_init(&reports);
 	server->status.reports = &reports;

@@ -32,7 +32,7 @@ static int setup(TEST_STATE)
 {
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.slots.max_qp = MAX_QP;
@@ -388,7 +388,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 						    .socket = -1,
 						    .pidfd = -1,
 						    .process_fd = -1,
-						    .lanes_fd = -1,
+						    .direct_fd = -1,
 						    .wake_set_fd = -1,
 						    .doorbell_fd = -1};
 		assert_int_equal(isolated_create(&server.slots.all[i]), 0);
@@ -481,7 +481,7 @@ static bool fill(int fd)
 	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0;
 }
 
-/* A process that it has a lane with can fill that one's eventfd, too. */
+/* A process that it has a direct channel with can fill that one's eventfd, too. */
 TEST(server_poll_wake__waits_for_no_process)
 {
 	struct share_message message;
@@ -498,7 +498,7 @@ TEST(server_poll_wake__waits_for_no_process)
 	}
 	assert_true(fill(fds[SHARE_FD_OWNER]));
 	assert_false(fill(fds[SHARE_FD_PROCESS]));
-	assert_true(fill(server.slots.all[slot].lanes_fd));
+	assert_true(fill(server.slots.all[slot].direct_fd));
 	assert_true(is_woken(fds[SHARE_FD_PROCESS]));
 	for (int i = 0; i < 3; i++) {
 		wake(slot);

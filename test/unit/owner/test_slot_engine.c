@@ -63,7 +63,7 @@ static int set_up_owner(uint32_t max_qp)
 
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
+	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -27,8 +27,8 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* hostile.py, mads.py and fuzz_uroced.py in test/programs/isolated use these offsets: change both
- * together. */
+/* hostile.py, hostile_peer.py, mads.py and fuzz_uroced.py in test/programs/isolated use these
+ * offsets: change both together. */
 TEST(message__has_the_layout_that_hostile_programs_use)
 {
 	assert_int_equal(offsetof(struct share_message, welcome.qpn_first), 24);
@@ -37,6 +37,8 @@ TEST(message__has_the_layout_that_hostile_programs_use)
 	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, claim), 40);
 	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, engine), 88);
 	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, token), 204);
+	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, offer), 184);
+	assert_int_equal(offsetof(struct share_offer, side), 6);
 	assert_int_equal(offsetof(struct share_engine, number), 0);
 	assert_int_equal(offsetof(struct share_engine, count), 4);
 	assert_int_equal(offsetof(struct share_engine, generation), 8);

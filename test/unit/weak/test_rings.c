@@ -16,7 +16,7 @@
 #include "memif/end.h"
 #include "port/inbox.h"
 #include "ring.h"
-#include "share/lane.h"
+#include "share/direct.h"
 #include "share/ring.h"
 
 /* A short packet is copied into its slot: its first word counts. */
@@ -31,7 +31,7 @@ static void *copy_shared(void *to, const void *from, size_t len)
 }
 
 #define memcpy(to, from, len) copy_shared(to, from, len)
-#include "../../../pmd/share/lane.c"
+#include "../../../pmd/share/direct.c"
 #undef memcpy
 
 static uint64_t bytes[2]; /* of packets: what the sender stores, and the receiver loads */
@@ -237,50 +237,50 @@ TEST(memif_ring__wakes_who_sleeps)
 	expect_needed(&scenario, fence, 1);
 }
 
-/* ---- a lane (share/lane.h) ---- */
+/* ---- a direct channel (share/direct.h) ---- */
 
-static struct lane_memory lane;
-static struct lane_tx tx;
-static struct lane_rx rx, unused_rx;
-static struct lane_tx unused_tx;
+static struct direct_memory direct;
+static struct direct_tx tx;
+static struct direct_rx rx, unused_rx;
+static struct direct_tx unused_tx;
 
-static void reset_lane(void)
+static void reset_direct(void)
 {
 	reset();
 	for (int i = 0; i < 2; i++) {
-		memset(&lane.rings[0].slots[i], 0, sizeof(lane.rings[0].slots[i]));
-		memset(lane.rings[0].buffers[i], 0, sizeof(uint64_t));
+		memset(&direct.rings[0].slots[i], 0, sizeof(direct.rings[0].slots[i]));
+		memset(direct.rings[0].buffers[i], 0, sizeof(uint64_t));
 	}
-	lane_init(&tx, &unused_rx, &lane, 0);
-	lane_init(&unused_tx, &rx, &lane, 1);
+	direct_init(&tx, &unused_rx, &direct, 0);
+	direct_init(&unused_tx, &rx, &direct, 1);
 }
 
 /* Put a short packet, and one in a buffer. */
-static void put_into_lane(void)
+static void put_into_direct(void)
 {
-	const uint64_t frame[LANE_SHORT_BYTES / 8] = {7};
+	const uint64_t frame[DIRECT_SHORT_BYTES / 8] = {7};
 
-	lane_copy(&tx, (const uint8_t *)frame, sizeof(frame));
-	weak_store(lane_buffer(&tx, 0), 8, 8, __ATOMIC_RELAXED);
-	lane_placed(&tx, 1000, 0);
-	lane_show(&tx);
+	direct_copy(&tx, (const uint8_t *)frame, sizeof(frame));
+	weak_store(direct_buffer(&tx, 0), 8, 8, __ATOMIC_RELAXED);
+	direct_placed(&tx, 1000, 0);
+	direct_show(&tx);
 }
 
-static void take_from_lane(void)
+static void take_from_direct(void)
 {
 	struct share_packet packets[2];
 	uint32_t first;
-	const uint32_t taken = lane_take(&rx, packets, 2, &first);
+	const uint32_t taken = direct_take(&rx, packets, 2, &first);
 
 	for (uint32_t i = 0; i < taken; i++)
-		expect(weak_load(lane_frame(&rx, i, &packets[i]), 8, __ATOMIC_RELAXED) == 7 + i,
+		expect(weak_load(direct_frame(&rx, i, &packets[i]), 8, __ATOMIC_RELAXED) == 7 + i,
 		       "a packet without its bytes");
 }
 
-TEST(lane__shows_packets_with_their_bytes)
+TEST(direct__shows_packets_with_their_bytes)
 {
 	const struct weak_scenario scenario = {
-		2, {put_into_lane, take_from_lane}, reset_lane, judge};
+		2, {put_into_direct, take_from_direct}, reset_direct, judge};
 
 	expect_needed(&scenario, both, 2);
 }

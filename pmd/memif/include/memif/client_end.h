@@ -19,8 +19,7 @@ struct memif_client_config {
 	char secret[MEMIF_SECRET_LEN];
 	uint8_t log2_size; /* of the rings; the server may limit it */
 	uint16_t buffer_bytes;
-	/* The doorbell of a ring is a socket, as in struct memif_limits. */
-	bool socket_to_client, socket_to_server;
+	bool socket_to_client; /* as in struct memif_limits */
 	uint8_t queues; /* of our engines, to each of which a pair of rings leads (memif/pairs.h);
 			   0: one pair in all */
 };

@@ -16,7 +16,6 @@
 #include "memif/protocol.h"
 
 #define MEMIF_ISOLATED_LOG2_MAX 10 /* of an isolated program's ring */
-#define MEMIF_DIRECT_LOG2	8  /* of a ring between two isolated programs */
 
 /* Limits of what a client may ask for. */
 struct memif_limits {
@@ -25,10 +24,10 @@ struct memif_limits {
 	int chain;	   /* buffers of one packet */
 	/* An untrusted client: it must publish whole packets. */
 	bool isolated;
-	/* The doorbell of a ring is a socket (memif/doorbell.h), because its sender does not trust
-	 * its receiver, and no message brings it (memif_end_take_doorbell); else it is an eventfd.
-	 */
-	bool socket_to_client, socket_to_server;
+	/* The doorbell of the ring to the client is a socket (memif/doorbell.h), because we do not
+	 * trust the client, and no message brings it (memif_end_take_doorbell); else it is an
+	 * eventfd. */
+	bool socket_to_client;
 	bool populates; /* map its memory with pages before the first packets need them */
 };
 
@@ -37,9 +36,6 @@ extern const struct memif_limits memif_limits_user;
 
 /** Limits of an isolated program. */
 extern const struct memif_limits memif_limits_isolated;
-
-/** Limits of an isolated program whose server is another isolated program. */
-extern const struct memif_limits memif_limits_direct;
 
 struct memif_server {
 	struct memif_end end;	/* of the first pair of rings; it has the regions until CONNECT */

@@ -38,6 +38,9 @@ struct memif_caller {
 int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
 			 const uint8_t mac[6], uint32_t mtu_bytes);
 
+/** Return what was passed to memif_prepare_caller. `memif` is the port's ops_arg. MT-safe. */
+void *memif_caller_arg(const void *memif);
+
 /** Mark the packets that such a port has sent until now. `memif` is its ops_arg. Engine's thread.
  */
 struct memif_mark memif_caller_sent(const void *memif);

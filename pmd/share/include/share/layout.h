@@ -23,12 +23,10 @@
 #define SHARE_PEERS_MAX	   256	/* processes on a port */
 /* Empty buffers that wait for a process: the most that it can send between two polls of the owner.
  */
-#define SHARE_FREE_WORDS 512
-#define SHARE_LANES_MAX	 8 /* lanes of a process or engine to others (share/lane.h) */
+#define SHARE_FREE_WORDS  512
+#define SHARE_DIRECTS_MAX 8 /* direct channels of a process or engine (share/direct.h) */
 
 #define SHARE_ENGINES_MAX 16 /* of a process's device */
-
-#define SHARE_DIRECTS_MAX 8 /* direct memifs of an isolated process */
 
 /* The start of a slot's page; its rings follow. Each member names its writer; writes are atomic. */
 struct share_page {
@@ -37,8 +35,8 @@ struct share_page {
 		__rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
 	uint32_t link_up __rte_cache_aligned; /* owner */
 	uint32_t connected;		      /* owner: packets reach somebody */
-	/* owner: by slot: the number of the lane with its process; 0: there is none now */
-	uint32_t lanes[SHARE_PEERS_MAX];
+	/* owner: by slot: the number of the direct channel with its process; 0: none now */
+	uint32_t directs[SHARE_PEERS_MAX];
 	uint32_t dropped; /* owner: packets of the process that others on this host did not take */
 };
 
@@ -79,7 +77,8 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 /* To the owner: not sent, but received by the process's packet socket, for another one
  * (PSOCK_STRAY) */
 #define SHARE_FLAG_STRAY 0x8
-/* In a lane (share/lane.h): the packet is beside the word; the word is valid in this round. */
+/* In a direct channel (share/direct.h): the packet is beside the word; the word is valid in this
+ * round. */
 #define SHARE_FLAG_SHORT 0x40
 #define SHARE_FLAG_ROUND 0x80
 

@@ -13,7 +13,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 17
+#define SHARE_VERSION 18
 
 #define SHARE_UNIQUE_MAX  512
 #define SHARE_STATUS_MAX  98304
@@ -32,7 +32,8 @@ enum share_message_type {
 	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE, SHARE_DECLINE, and
 	 * some of SHARE_XRC */
 	SHARE_REPLY,
-	SHARE_LANE, /* owner, unrequested: a lane with another process; with descriptors */
+	/* owner, unrequested: a direct channel with another process; with its descriptors */
+	SHARE_DIRECT,
 	/* isolated process: asks for a memif connection, in place of its last one. owner: the
 	 * answer (result); with its descriptors */
 	SHARE_MEMIF,
@@ -41,9 +42,6 @@ enum share_message_type {
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
 	SHARE_CHANGE,  /* process: cm_ports_ops.change */
 	SHARE_DECLINE, /* process: it does not use the packet socket of the welcome */
-	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
-	 * its descriptors */
-	SHARE_DIRECT,
 	/* process: what it does with XRC domains; some have a reply. owner: what other processes do
 	 * with them */
 	SHARE_XRC,
@@ -72,11 +70,13 @@ enum share_fd {
 	SHARE_FDS,
 };
 
-/* Descriptors that come with a lane, in this order. */
-enum share_lane_fd {
-	SHARE_LANE_FD_MEMORY,
-	SHARE_LANE_FD_PEER, /* eventfd: wakes the other process */
-	SHARE_LANE_FDS,
+/* Descriptors that come with a direct channel, in this order. */
+enum share_direct_fd {
+	SHARE_DIRECT_FD_MEMORY,
+	/* Trusted: an eventfd that wakes the other process. Else our end of a pair of sockets
+	 * (memif/doorbell.h), which is shut down when the channel ends. */
+	SHARE_DIRECT_FD_DOORBELL,
+	SHARE_DIRECT_FDS,
 };
 
 /* Descriptors that come with a memif connection, in this order: one end of each pair of sockets.
@@ -88,15 +88,17 @@ enum share_memif_fd {
 	SHARE_MEMIF_FDS,
 };
 
-/* A lane or a direct memif, as one of its two processes sees it. */
+/* A direct channel, as one of its two processes sees it. */
 struct share_offer {
-	uint32_t number;    /* of the lane, never 0; of a direct memif: 0 */
+	uint32_t number;    /* never 0 */
 	uint16_t peer;	    /* slot of the other process */
-	uint16_t side;	    /* our side, 0 or 1; of a direct memif: side 0 is the client */
+	uint16_t side;	    /* our side, 0 or 1 */
 	uint32_t qpn_first; /* of the other process */
 	uint32_t qpn_count;
-	uint32_t engines; /* lane: of the other process's device, at least 1 */
-	/* lane: those that receive from it, as bits. A queue pair's engine is the remainder of its
+	uint16_t engines; /* of the other process's device, at least 1 */
+	/* Both processes are attached, and believe each other's packets. Else both are isolated. */
+	bool trusted;
+	/* those that receive from it, as bits. A queue pair's engine is the remainder of its
 	 * number divided by `engines`. */
 	uint32_t served;
 };
@@ -171,7 +173,7 @@ struct share_message {
 	/* SHARE_HELLO: the interface of the packet socket that the process has from the last owner;
 	 * 0: it has none. SHARE_WELCOME: the same if it may use it, else 0. */
 	uint32_t psock_ifindex;
-	struct share_offer offer;   /* SHARE_LANE, SHARE_DIRECT */
+	struct share_offer offer;   /* SHARE_DIRECT */
 	struct xrc_note xrc;	    /* SHARE_XRC */
 	struct share_engine engine; /* SHARE_HELLO */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */

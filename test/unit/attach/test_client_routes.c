@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_lane.c: which lane a packet takes if the other process's device has
- * several engines. */
+/* Tests of pmd/attach/client_direct.c: which channel a packet takes if the other process's device
+ * has several engines. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,7 +17,7 @@
 
 static struct share_client client;
 static struct port port;
-static struct lane_memory *lanes[PEERS]; /* by the slot of the other engine */
+static struct direct_memory *directs[PEERS]; /* by the slot of the other engine */
 
 static int set_up(TEST_STATE)
 {
@@ -27,42 +27,42 @@ static int set_up(TEST_STATE)
 
 static void end(uint16_t peer)
 {
-	client.page->lanes[peer] = 0;
-	client_lanes_look(&client);
-	if (lanes[peer])
-		munmap(lanes[peer], sizeof(*lanes[peer]));
-	lanes[peer] = NULL;
+	client.page->directs[peer] = 0;
+	client_directs_look(&client);
+	if (directs[peer])
+		munmap(directs[peer], sizeof(*directs[peer]));
+	directs[peer] = NULL;
 }
 
 static int tear_down(TEST_STATE)
 {
 	for (uint16_t i = 0; i < PEERS; i++)
 		end(i);
-	for (int i = 0; i < SHARE_LANES_MAX; i++)
-		assert_null(client.lanes[i]);
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++)
+		assert_null(client.directs[i]);
 	munmap(client.page, client.page_bytes);
 	return 0;
 }
 
 TEST_FIXTURE(set_up, tear_down);
 
-static void offer(uint16_t peer, uint32_t qpn_first, uint32_t engines, uint32_t served)
+static void offer(uint16_t peer, uint32_t qpn_first, uint16_t engines, uint32_t served)
 {
-	const struct share_offer lane = {
+	const struct share_offer direct = {
 		.peer = peer, .qpn_first = qpn_first, .engines = engines, .served = served};
 
-	lanes[peer] = client_rig_offer(&client, lane, NULL);
+	directs[peer] = client_rig_offer(&client, direct, NULL);
 }
 
 /* Return the slot that a packet to a queue pair goes to; -1: through the owner. */
 static int way(uint32_t qpn)
 {
-	const struct client_lane *lane = client_lane_of(&client, qpn);
+	const struct client_direct *direct = client_direct_of(&client, qpn);
 
-	return lane ? lane->offer.peer : -1;
+	return direct ? direct->offer.peer : -1;
 }
 
-TEST(client_lane_of__one_engine_has_all)
+TEST(client_direct_of__one_engine_has_all)
 {
 	offer(0, OTHERS_FIRST, 1, 0x1);
 	assert_int_equal(way(OTHERS_FIRST), 0);
@@ -71,11 +71,11 @@ TEST(client_lane_of__one_engine_has_all)
 	assert_int_equal(way(0), -1);
 }
 
-TEST(client_lane_of__the_engine_of_the_queue_pair)
+TEST(client_direct_of__the_engine_of_the_queue_pair)
 {
 	offer(1, OTHERS_FIRST, 2, 0x1);
 	assert_int_equal(way(OTHERS_FIRST), 1);
-	/* The other engine has no lane yet. */
+	/* The other engine has no channel yet. */
 	assert_int_equal(way(OTHERS_FIRST + 1), -1);
 	offer(2, OTHERS_FIRST, 2, 0x2);
 	for (uint32_t i = 0; i < 8; i++)
@@ -88,7 +88,7 @@ TEST(client_lane_of__the_engine_of_the_queue_pair)
 }
 
 /* The first engine receives for one that has no slot. */
-TEST(client_lane_of__a_lane_for_several_engines)
+TEST(client_direct_of__a_channel_for_several_engines)
 {
 	offer(0, OTHERS_FIRST, 3, 0x5);
 	offer(1, OTHERS_FIRST, 3, 0x2);
@@ -96,9 +96,9 @@ TEST(client_lane_of__a_lane_for_several_engines)
 		assert_int_equal(way(OTHERS_FIRST + i), i % 3 == 1 ? 1 : 0);
 }
 
-/* The owner made the lane before the device had engines. It stays the way of all packets: none
+/* The owner made the channel before the device had engines. It stays the way of all packets: none
  * shall overtake others. */
-TEST(client_lane_of__an_early_lane_has_all)
+TEST(client_direct_of__an_early_channel_has_all)
 {
 	offer(0, OTHERS_FIRST, 1, 0x1);
 	offer(1, OTHERS_FIRST, 2, 0x2);
@@ -106,7 +106,7 @@ TEST(client_lane_of__an_early_lane_has_all)
 	assert_int_equal(way(OTHERS_FIRST + 1), 0);
 }
 
-TEST(client_lanes_look__the_lanes_to_other_engines_stay)
+TEST(client_directs_look__the_channels_to_other_engines_stay)
 {
 	offer(0, OTHERS_FIRST, 2, 0x1);
 	offer(1, OTHERS_FIRST, 2, 0x2);
@@ -118,7 +118,7 @@ TEST(client_lanes_look__the_lanes_to_other_engines_stay)
 	assert_int_equal(way(OTHERS_FIRST + 1), -1);
 }
 
-TEST(client_lanes_offer__ignores_an_impossible_number_of_engines)
+TEST(client_directs_offer__ignores_an_impossible_number_of_engines)
 {
 	offer(0, OTHERS_FIRST, 0, 0x1);
 	assert_int_equal(way(OTHERS_FIRST), -1);
@@ -131,17 +131,17 @@ TEST(client_lanes_offer__ignores_an_impossible_number_of_engines)
 }
 
 /* The process had no room for the descriptors when the offer came. */
-TEST(client_lanes_look__gives_up_an_offer_without_descriptors)
+TEST(client_directs_look__gives_up_an_offer_without_descriptors)
 {
 	const struct share_message message = {.offer = {.number = 1,
 							.qpn_first = OTHERS_FIRST,
 							.qpn_count = BLOCK_QPNS,
 							.engines = 1}};
-	const int none[SHARE_LANE_FDS] = {-1, -1};
+	const int none[SHARE_DIRECT_FDS] = {-1, -1};
 
-	client.page->lanes[0] = message.offer.number;
-	client_lanes_offer(&client, &message, none);
-	client_lanes_look(&client);
+	client.page->directs[0] = message.offer.number;
+	client_directs_offer(&client, &message, none);
+	client_directs_look(&client);
 	assert_int_equal(client.offer_count, 0);
 	assert_int_equal(way(OTHERS_FIRST), -1);
 	offer(0, OTHERS_FIRST, 1, 0x1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_long.c: packets are built in the buffers of a lane. */
+/* Tests of pmd/attach/client_place.c: packets are built in a direct channel. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,28 +21,28 @@ static struct port port;
 
 /* The other process. */
 static struct peer {
-	struct lane_memory *memory;
-	struct lane_tx tx;
-	struct lane_rx rx;
+	struct direct_memory *memory;
+	struct direct_tx tx;
+	struct direct_rx rx;
 	int wake_fd;
 } peers[PEERS];
 
-static void open_lane(uint16_t number)
+static void open_channel(uint16_t number)
 {
 	struct peer *peer = &peers[number];
-	const struct share_offer lane = {
+	const struct share_offer direct = {
 		.peer = number, .qpn_first = BLOCK(number), .engines = 1, .served = 1};
 
-	peer->memory = client_rig_offer(&client, lane, &peer->wake_fd);
-	lane_init(&peer->tx, &peer->rx, peer->memory, 1);
+	peer->memory = client_rig_offer(&client, direct, &peer->wake_fd);
+	direct_init(&peer->tx, &peer->rx, peer->memory, 1);
 }
 
-static void close_lane(uint16_t number)
+static void close_channel(uint16_t number)
 {
 	struct peer *peer = &peers[number];
 
-	client.page->lanes[number] = 0;
-	client_lanes_look(&client);
+	client.page->directs[number] = 0;
+	client_directs_look(&client);
 	if (peer->memory) {
 		munmap(peer->memory, sizeof(*peer->memory));
 		close(peer->wake_fd);
@@ -56,7 +56,7 @@ static int set_up(TEST_STATE)
 	client.spares_icrc = true;
 	assert_int_equal(client_register_ops(), 0);
 	store_force(STORE_PAST);
-	open_lane(0);
+	open_channel(0);
 	return 0;
 }
 
@@ -64,7 +64,7 @@ static int tear_down(TEST_STATE)
 {
 	store_force(STORE_WAYS);
 	for (uint16_t i = 0; i < PEERS; i++)
-		close_lane(i);
+		close_channel(i);
 	munmap(client.page, client.page_bytes);
 	return 0;
 }
@@ -74,8 +74,8 @@ TEST_FIXTURE(set_up, tear_down);
 /* Return the place of a long packet to a peer. */
 static uint8_t *place(uint16_t number)
 {
-	assert_true(client_long_aim(&client, BLOCK(number)));
-	return client_long_place(&client, LONG);
+	assert_true(client_aim(&client, BLOCK(number)));
+	return client_place(&client, LONG);
 }
 
 /* Build a packet of these bytes. */
@@ -96,16 +96,16 @@ static void build(uint16_t number, uint8_t byte)
 /* The peer takes a packet. */
 static void take_of(uint16_t number, uint8_t byte, uint32_t len)
 {
-	struct lane_rx *rx = &peers[number].rx;
+	struct direct_rx *rx = &peers[number].rx;
 	struct share_packet packet;
 	uint32_t index;
 
-	assert_int_equal(lane_take(rx, &packet, 1, &index), 1);
+	assert_int_equal(direct_take(rx, &packet, 1, &index), 1);
 	assert_int_equal(packet.len, len);
 	for (uint32_t i = 0; i < len; i++)
-		assert_int_equal(lane_frame(rx, index, &packet)[i], byte);
-	lane_done(rx, index);
-	lane_give_back(rx);
+		assert_int_equal(direct_frame(rx, index, &packet)[i], byte);
+	direct_done(rx, index);
+	direct_give_back(rx);
 }
 
 static void take(uint16_t number, uint8_t byte)
@@ -115,37 +115,37 @@ static void take(uint16_t number, uint8_t byte)
 
 static bool has_packets(uint16_t number)
 {
-	return lane_has_next(&peers[number].rx);
+	return direct_has_next(&peers[number].rx);
 }
 
-TEST(client_long_aim__only_at_processes_with_a_lane)
+TEST(client_aim__only_at_processes_with_a_channel)
 {
-	assert_true(client_long_aim(&client, BLOCK(0) + 5));
-	assert_false(client_long_aim(&client, BLOCK(1)));
-	open_lane(1);
-	assert_true(client_long_aim(&client, BLOCK(1)));
+	assert_true(client_aim(&client, BLOCK(0) + 5));
+	assert_false(client_aim(&client, BLOCK(1)));
+	open_channel(1);
+	assert_true(client_aim(&client, BLOCK(1)));
 }
 
-TEST(client_long_place__the_packet_is_there_when_it_is_pushed)
+TEST(client_place__the_packet_is_there_when_it_is_pushed)
 {
 	build(0, 0xa5);
 	assert_false(has_packets(0));
 	client_push(&client);
 	take(0, 0xa5);
-	lane_look(&client.lanes[0]->tx);
-	assert_int_equal(lane_used(&client.lanes[0]->tx), 0);
+	direct_look(&client.directs[0]->tx);
+	assert_int_equal(direct_used(&client.directs[0]->tx), 0);
 }
 
 /* Only long packets are stored in the way that was measured. */
-TEST(client_long_place__chooses_the_way_to_store)
+TEST(client_place__chooses_the_way_to_store)
 {
 	build(0, 1);
 	assert_int_equal(port.place_way, STORE_PAST);
 	store_force(STORE_ROUND);
 	build(0, 2);
 	assert_int_equal(port.place_way, STORE_ROUND);
-	assert_true(client_long_aim(&client, BLOCK(0)));
-	assert_non_null(client_long_place(&client, LONG - 1));
+	assert_true(client_aim(&client, BLOCK(0)));
+	assert_non_null(client_place(&client, LONG - 1));
 	assert_int_equal(port.place_way, STORE_RECENT);
 	client_placed(&client, 5);
 	client_push(&client);
@@ -154,14 +154,14 @@ TEST(client_long_place__chooses_the_way_to_store)
 	assert_true(has_packets(0));
 }
 
-TEST(client_long_place__what_has_no_place_takes_an_mbuf)
+TEST(client_place__what_has_no_place_takes_an_mbuf)
 {
 	/* The longest packet of a buffer has a place. */
-	assert_true(client_long_aim(&client, BLOCK(0)));
-	assert_non_null(client_long_place(&client, LANE_BUFFER_BYTES));
-	assert_null(client_long_place(&client, LANE_BUFFER_BYTES + 1));
+	assert_true(client_aim(&client, BLOCK(0)));
+	assert_non_null(client_place(&client, DIRECT_BUFFER_BYTES));
+	assert_null(client_place(&client, DIRECT_BUFFER_BYTES + 1));
 	assert_null(client.placing);
-	for (uint32_t i = 0; i < LANE_SLOTS; i++) {
+	for (uint32_t i = 0; i < DIRECT_SLOTS; i++) {
 		build(0, 1);
 		if (i % 16 == 15)
 			client_push(&client);
@@ -170,31 +170,31 @@ TEST(client_long_place__what_has_no_place_takes_an_mbuf)
 	take(0, 1);
 	assert_non_null(place(0));
 	/* Packets that were sent through the owner must not be overtaken. */
-	open_lane(1);
+	open_channel(1);
 	client.rings[SHARE_RING_TX].own++;
 	assert_null(place(1));
 	client.rings[SHARE_RING_TX].own--;
 }
 
-TEST(client_long_place__no_more_than_the_lane_has_room_for)
+TEST(client_place__no_more_than_the_channel_has_room_for)
 {
-	struct lane_tx *tx;
+	struct direct_tx *tx;
 
 	assert_non_null(place(0));
-	tx = &client.lanes[0]->tx;
+	tx = &client.directs[0]->tx;
 	tx->broken = true;
 	assert_null(place(0));
 	tx->broken = false;
 	assert_non_null(place(0));
 }
 
-/* A short packet and long ones of one lane arrive in the order in which they were placed. */
+/* A short packet and long ones of one channel arrive in the order in which they were placed. */
 TEST(client_placed__short_and_long_packets_keep_their_order)
 {
 	uint8_t *at;
 
 	build(0, 1);
-	at = client_short_offer(&client);
+	at = client_offer(&client);
 	assert_non_null(at);
 	memset(at, 7, 64);
 	client_placed(&client, 64);
@@ -205,10 +205,10 @@ TEST(client_placed__short_and_long_packets_keep_their_order)
 	take(0, 2);
 }
 
-/* `push` knows one lane only. */
-TEST(client_long_place__another_lane_puts_the_packets_of_the_one_before)
+/* `push` knows one channel only. */
+TEST(client_place__another_channel_puts_the_packets_of_the_one_before)
 {
-	open_lane(1);
+	open_channel(1);
 	build(0, 1);
 	build(0, 2);
 	assert_false(has_packets(0));
@@ -237,15 +237,15 @@ TEST(client_push__wakes_a_process_that_sleeps)
 TEST(client_push__the_other_process_may_have_ended)
 {
 	build(0, 1);
-	close_lane(0);
+	close_channel(0);
 	client_push(&client);
-	assert_false(client_long_aim(&client, BLOCK(0)));
+	assert_false(client_aim(&client, BLOCK(0)));
 }
 
-/* client_long_expect reads and writes nothing, whatever there is to expect. */
-TEST(client_long_expect__changes_nothing)
+/* client_expect reads and writes nothing, whatever there is to expect. */
+TEST(client_expect__changes_nothing)
 {
-	struct lane_memory *before = malloc(sizeof(*before));
+	struct direct_memory *before = malloc(sizeof(*before));
 
 	assert_non_null(before);
 	build(0, 1);
@@ -253,7 +253,7 @@ TEST(client_long_expect__changes_nothing)
 	for (int way = 0; way < STORE_WAYS; way++) {
 		store_force((enum store_way)way);
 		for (uint32_t ahead = 0; ahead < 8; ahead++)
-			client_long_expect(&client, ahead, LONG);
+			client_expect(&client, ahead, LONG);
 	}
 	assert_memory_equal(before, peers[0].memory, sizeof(*before));
 	free(before);
