@@ -23,8 +23,7 @@
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define WATCH_PERIOD_NS	      UINT64_C(200000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
-/* A connection that comes and goes all the time must not make all queue pairs probe each time. */
-#define HASTEN_NS UINT64_C(100000000)
+#define HASTEN_NS	      UINT64_C(100000000)
 
 static void engine_fail_qp(struct qp *qp, void *arg)
 {
@@ -90,9 +89,13 @@ static void engine_hasten_qp(struct qp *qp, void *arg)
 	engine_mark_ready(engine, qp);
 }
 
-/* Packets reach other hosts again, after a time in which none could. */
+/* Let queue pairs send again what may be lost, if it is due. A connection that comes and goes must
+ * not make them do so all the time. */
 static void engine_hasten(struct engine *engine)
 {
+	if (engine->hastened_ns != 0 && engine->now_ns - engine->hastened_ns < HASTEN_NS)
+		return;
+	engine->hastens = false;
 	engine->hastened_ns = engine->now_ns;
 	device_each_qp(engine->device, engine_hasten_qp, engine);
 }
@@ -100,13 +103,15 @@ static void engine_hasten(struct engine *engine)
 /* Note if packets that are sent now can reach a receiver. */
 static void engine_check_connected(struct engine *engine)
 {
-	const bool before = engine->tx.connected;
-	const bool now = port_connected(&engine->link->port);
+	const struct port *port = &engine->link->port;
+	const bool now = port_connected(port);
 
+	engine->hastens |=
+		(now && !engine->tx.connected) || port->connections != engine->connections;
+	engine->connections = port->connections;
 	/* Another thread may read this at any time. */
 	__atomic_store_n(&engine->tx.connected, now, __ATOMIC_RELAXED);
-	if (unlikely(now && !before) &&
-	    (engine->hastened_ns == 0 || engine->now_ns - engine->hastened_ns >= HASTEN_NS))
+	if (unlikely(engine->hastens && now))
 		engine_hasten(engine);
 }
 
@@ -129,9 +134,8 @@ static int engine_follow_port(struct engine *engine, void *arg)
 	(void)arg;
 	/* It may have another way to other hosts now. */
 	engine_set_holds(engine);
-	/* An isolated program has none yet. */
-	if (port_connected(&engine->link->port))
-		engine_hasten(engine);
+	/* The port of an isolated program is not connected yet. */
+	engine->hastens |= !port_has_conn(&engine->link->port);
 	return 0;
 }
 

@@ -231,6 +231,37 @@ TEST(engine_check_link__a_connection_that_flaps_hastens_seldom)
 	assert_int_equal(qp.hastened, 3);
 }
 
+/* A connection may be made so fast that the engine sees none without it. */
+TEST(engine_check_link__each_new_connection_hastens)
+{
+	const struct port_ops ops = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+
+	fake_receiver = &qp;
+	port->ops = &ops;
+	engine_check_link(engine);
+	engine->now_ns += 1000000000;
+	qp.hastened = 0;
+	engine_check_link(engine);
+	assert_int_equal(qp.hastened, 0);
+	port->connections++;
+	engine_check_link(engine);
+	assert_int_equal(qp.hastened, 1);
+	/* The next one comes too soon, and has its turn later. */
+	port->connections++;
+	engine->now_ns += 10000000;
+	engine_check_link(engine);
+	assert_int_equal(qp.hastened, 1);
+	engine->now_ns += 100000000;
+	engine_check_link(engine);
+	assert_int_equal(qp.hastened, 2);
+	engine_check_link(engine);
+	port->ops = before;
+	assert_int_equal(qp.hastened, 2);
+}
+
 TEST(engine_check_link__a_lost_port_ends_everything)
 {
 	const struct port_ops lost = {

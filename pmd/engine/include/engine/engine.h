@@ -62,9 +62,13 @@ struct engine {
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken; /* frames that the last engine poll took from the port, or dropped there */
 	uint64_t watch_due_ns; /* next look for what waits in vain; only while reasons are wanted */
-	uint64_t hastened_ns;  /* packets reached others again: queue pairs probed at once */
-	uint64_t link_due_ns;  /* next check of the link's state, and what else engine_housekeeping
-				  does */
+	/* packets reach others again, after a time in which none could: queue pairs probe at once
+	 */
+	bool hastens;	      /* when that is due */
+	uint32_t connections; /* port.connections, when it was looked at last */
+	uint64_t hastened_ns; /* when they did so last */
+	uint64_t link_due_ns; /* next check of the link's state, and what else engine_housekeeping
+				 does */
 	/* what the port has lost, as counted (port/port.h) */
 	uint64_t rx_missed, rx_too_long, rx_refused;
 	/* how long an acknowledgement may wait for other packets to send: to this host, and to

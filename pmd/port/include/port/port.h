@@ -262,6 +262,9 @@ struct port {
 	/* packets that the last rx_burst took and did not return: a bad network holds them, or has
 	 * lost them (port/impair.h) */
 	uint16_t rx_kept;
+	/* how often a connection to the other end was made (memif); the engine may not have seen
+	 * that there was none before */
+	uint32_t connections;
 	/* frames and packets lost since port_open, counted by port_ops */
 	uint64_t rx_too_long;	       /* dropped by port_ops */
 	uint64_t rx_refused;	       /* dropped: the sender on this host may not send them */
