@@ -98,9 +98,18 @@ static const char *get_string(struct cursor *cursor)
 	return text;
 }
 
+/* Return a cursor at the begin of a section, which may be missing. */
+static struct cursor cursor_of(const struct bytes *section)
+{
+	static const uint8_t nothing[1];
+	const uint8_t *at = section->at ? section->at : nothing;
+
+	return (struct cursor){.at = at, .end = at + section->size};
+}
+
 static const char *string_at(const struct bytes *section, uint64_t offset)
 {
-	struct cursor cursor = {.at = section->at, .end = section->at + section->size};
+	struct cursor cursor = cursor_of(section);
 
 	skip(&cursor, offset);
 	return cursor.bad ? "" : get_string(&cursor);
@@ -371,8 +380,7 @@ static const char *file_of(const struct debug_sections *sections, const struct u
 bool debug_line_find(const struct debug_sections *sections, uint64_t address,
 		     struct debug_line *found)
 {
-	struct cursor section = {.at = sections->line.at,
-				 .end = sections->line.at + sections->line.size};
+	struct cursor section = cursor_of(&sections->line);
 	struct unit unit;
 	struct run run;
 

@@ -30,19 +30,19 @@ static __attribute__((noinline)) int call_create(const void *object)
 
 TEST(origin_write__names_functions_and_lines)
 {
-	char text[ORIGIN_TEXT_MAX], file[ORIGIN_TEXT_MAX] = "";
-	unsigned int line = 0;
+	static const char caller[] = " create() test_origin.c:";
+	char text[ORIGIN_TEXT_MAX];
+	const char *at;
 	int object = 0;
 
 	assert_int_equal(call_create(&object), 2);
 	origin_write(&object, "it", text);
+	assert_memory_equal(text, "; it was created by: ", strlen("; it was created by: "));
 	/* In programs the library's own functions are left out; here they are in one file. */
-	if (sscanf(text,
-		   "; it was created by: origin_keep() origin.c:%*u < create() %[^:]:%u < call",
-		   file, &line) != 2)
+	at = strstr(text, caller);
+	if (!at)
 		fail_msg("'%s'", text);
-	assert_string_equal(file, "test_origin.c");
-	assert_in_range(line, 20, 40);
+	assert_in_range(strtoul(at + strlen(caller), NULL, 10), 20, 40);
 	origin_drop(&object);
 	assert_string_equal(origin_write(&object, "it", text), "");
 }
