@@ -9,6 +9,7 @@
 #include "config/settings.h"
 #include "launch.h"
 #include "run_check.h"
+#include "run_each.h"
 #include "run_local.h"
 #include "run_options.h"
 #include "run_view.h"
@@ -69,7 +70,8 @@ int main(int argc, char **argv)
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings,
 			      &request, error, sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(&settings, &request);
+		return each_is_wanted(&settings) ? each_run(argv, request.program, &settings)
+						 : run(&settings, &request);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

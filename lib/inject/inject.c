@@ -40,15 +40,9 @@ static struct inject_rule *find(int number)
 
 static int add_locked(const char *text, char *error, size_t error_size)
 {
-	struct inject_rule *rule;
-	int rc;
+	struct inject_rule *rule = &rules[count];
+	const int rc = inject_read(text, rule, error, error_size);
 
-	if (count == INJECT_RULES_MAX) {
-		snprintf(error, error_size, "inject: there are %u rules already", count);
-		return -ENOSPC;
-	}
-	rule = &rules[count];
-	rc = inject_read(text, rule, error, error_size);
 	if (rc != 0)
 		return rc;
 	rule->begin_ns = now_ns();
@@ -80,26 +74,46 @@ static int each(const char *text, int (*call)(const char *rule, char *error, siz
 	return rc;
 }
 
-int inject_add(const char *text, char *error, size_t error_size)
-{
-	int rc;
-
-	pthread_mutex_lock(&lock);
-	rc = each(text, add_locked, error, error_size);
-	pthread_mutex_unlock(&lock);
-	return rc;
-}
-
 static int check_one(const char *text, char *error, size_t error_size)
 {
 	struct inject_rule rule;
+	const int rc = inject_read(text, &rule, error, error_size);
 
-	return inject_read(text, &rule, error, error_size);
+	if (rc != 0 || !rule.each_call)
+		return rc;
+	snprintf(error, error_size, "inject: '%s' must be uroce-run's only rule", text);
+	return -EINVAL;
 }
 
 int inject_check(const char *text, char *error, size_t error_size)
 {
 	return each(text, check_one, error, error_size);
+}
+
+static uint32_t rules_of(const char *text)
+{
+	uint32_t n = 0;
+
+	for (; *text != '\0'; text += strcspn(text, ";") + (text[strcspn(text, ";")] == ';'))
+		n += *text != ';';
+	return n;
+}
+
+int inject_add(const char *text, char *error, size_t error_size)
+{
+	int rc = inject_check(text, error, error_size);
+
+	if (rc != 0)
+		return rc;
+	pthread_mutex_lock(&lock);
+	if (rules_of(text) > INJECT_RULES_MAX - count) {
+		snprintf(error, error_size, "inject: there are %u rules already", count);
+		rc = -ENOSPC;
+	} else {
+		rc = each(text, add_locked, error, error_size);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
 }
 
 int inject_end(int number)
@@ -158,13 +172,30 @@ static bool hits(struct inject_rule *rule)
 	return take_one(rule);
 }
 
-/* Return true if a rule is for this call. verbs.h decides whether ibv_reg_mr calls
- * ibv_reg_mr_iova2, so a rule for the first one is for both. */
+/* Pairs of what a rule names and what it hits, too: functions of verbs.h, in the program, call one
+ * or the other. */
+static const struct {
+	enum inject_call named, called;
+} also[] = {
+	{INJECT_ibv_reg_mr, INJECT_ibv_reg_mr_iova2},
+	{INJECT_ibv_reg_mr_iova, INJECT_ibv_reg_mr_iova2},
+	{INJECT_ibv_query_port, INJECT_query_port},
+	{INJECT_create_qp_ex, INJECT_ibv_create_qp},
+	{INJECT_create_srq_ex, INJECT_ibv_create_srq},
+};
+
 static bool is_for_call(const struct inject_rule *rule, enum inject_call call)
 {
-	return rule->what == INJECT_FAILS_CALL &&
-	       (rule->call == call || rule->call == INJECT_ANY_CALL ||
-		(rule->call == INJECT_ibv_reg_mr && call == INJECT_ibv_reg_mr_iova2));
+	if (rule->what != INJECT_FAILS_CALL)
+		return false;
+	if (rule->call == call ||
+	    (rule->call == INJECT_ANY_CALL && inject_way(call) != INJECT_NEVER))
+		return true;
+	for (size_t i = 0; i < RTE_DIM(also); i++) {
+		if (rule->call == also[i].named && call == also[i].called)
+			return true;
+	}
+	return false;
 }
 
 int inject_into_call(enum inject_call call)
@@ -230,9 +261,34 @@ const struct inject_rule *inject_take_event(uint64_t *wait_ns)
 		if (due_ns > now) {
 			*wait_ns = due_ns - now < *wait_ns ? due_ns - now : *wait_ns;
 		} else if (take_one(&rules[i])) {
-			log_error("injected: an event (rule %u: %s)", i + 1, rules[i].text);
 			return &rules[i];
 		}
 	}
 	return NULL;
+}
+
+void inject_return_event(const struct inject_rule *rule)
+{
+	__atomic_store_n(&rules[rule - rules].hit, 0, __ATOMIC_RELAXED);
+}
+
+bool inject_has_work_rules(void)
+{
+	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (rules[i].what == INJECT_FAILS_WORK)
+			return true;
+	}
+	return false;
+}
+
+void inject_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	for (uint32_t i = 0; i < count; i++) {
+		rules[i].matched = 0;
+		rules[i].hit = 0;
+		rules[i].begin_ns = now_ns();
+	}
 }

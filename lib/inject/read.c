@@ -83,17 +83,56 @@ const char *inject_call_name(enum inject_call call)
 	return name;
 }
 
-/* Return true if a call has a value by which it can say that it has failed. */
-static bool can_fail(enum inject_call call)
+/* Return the way that follows from the type of a call. */
+static enum inject_way usual_way(enum inject_call call)
 {
 	switch (call) {
-#define CALL(type, function, parameters, arguments) \
-	case INJECT_##function:                     \
-		return strcmp(#type, "void") != 0;
+#define CALL(type, function, parameters, arguments)               \
+	case INJECT_##function:                                   \
+		return strcmp(#type, "void") == 0  ? INJECT_NEVER \
+		       : strcmp(#type, "int") == 0 ? INJECT_ERRNO \
+						   : INJECT_NULL;
 #include "inject/calls.def"
 #undef CALL
+#define OPERATION(type, table, member, parameters, arguments) \
+	case INJECT_##member:                                 \
+		return strcmp(#type, "int") == 0 ? INJECT_ERRNO : INJECT_NULL;
+#include "inject/operations.def"
+#undef OPERATION
 	default:
-		return true;
+		return INJECT_ERRNO;
+	}
+}
+
+enum inject_way inject_way(enum inject_call call)
+{
+	switch (call) {
+	/* What these return is no error. */
+	case INJECT_ibv_get_device_guid:
+	case INJECT_ibv_get_device_index:
+	case INJECT_ibv_get_device_name:
+	case INJECT_ibv_is_fork_initialized:
+	case INJECT_ibv_qp_to_qp_ex:
+	case INJECT_ibv_query_qp_data_in_order:
+		return INJECT_NEVER;
+	case INJECT_ibv_close_device:
+	case INJECT_ibv_get_async_event:
+	case INJECT_ibv_get_cq_event:
+	case INJECT_ibv_get_pkey_index:
+	case INJECT_ibv_init_ah_from_wc:
+	case INJECT_ibv_query_gid:
+	case INJECT_ibv_query_gid_type:
+	case INJECT_ibv_query_pkey:
+	case INJECT_later_export_buf_dmabuf_fd:
+	case INJECT_poll_cq:
+		return INJECT_MINUS_1;
+	case INJECT__ibv_query_gid_table:
+	case INJECT_ibv_resolve_eth_l2_from_gid:
+		return INJECT_NEGATIVE;
+	case INJECT_ibv_rereg_mr:
+		return INJECT_REREG;
+	default:
+		return usual_way(call);
 	}
 }
 
@@ -129,7 +168,7 @@ static bool read_call(const char *text, struct inject_rule *rule)
 	for (int call = 0; call < INJECT_CALLS; call++) {
 		if (strcmp(text, inject_call_name((enum inject_call)call)) == 0) {
 			rule->call = (enum inject_call)call;
-			return can_fail(rule->call);
+			return inject_way(rule->call) != INJECT_NEVER;
 		}
 	}
 	rule->call = INJECT_ANY_CALL;
@@ -203,6 +242,11 @@ static bool read_nth(const char *text, struct inject_rule *rule)
 
 static bool read_every(const char *text, struct inject_rule *rule)
 {
+	if (strcmp(text, "call") == 0) {
+		rule->what = INJECT_FAILS_CALL;
+		rule->each_call = true;
+		return true;
+	}
 	return read_number(text, 1, UINT64_MAX - 1, &rule->every);
 }
 
@@ -275,7 +319,7 @@ static const struct {
 	[KEY_STATUS] = {"status", read_status, "a status of a work request, as retry_exc_err"},
 	[KEY_QP] = {"qp", read_qp, "the number of a queue pair, as 0x1a2"},
 	[KEY_NTH] = {"nth", read_nth, "a number from 1"},
-	[KEY_EVERY] = {"every", read_every, "a number from 1"},
+	[KEY_EVERY] = {"every", read_every, "a number from 1, or call"},
 	[KEY_P] = {"p", read_share, "a probability from 0 to 1"},
 	[KEY_TIMES] = {"times", read_times, "a number from 1"},
 	[KEY_AFTER] = {"after", read_after, "a time up to a day, as 500ms or 2s"},
@@ -293,7 +337,7 @@ static const struct {
 	[INJECT_RAISES] = {BIT(EVENT), BIT(QP) | BIT(AFTER)},
 };
 
-static bool is_of_qp(enum ibv_event_type event)
+bool inject_is_of_qp(enum ibv_event_type event)
 {
 	return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR ||
 	       event == IBV_EVENT_QP_ACCESS_ERR;
@@ -301,9 +345,10 @@ static bool is_of_qp(enum ibv_event_type event)
 
 static int check(const struct inject_rule *rule, uint32_t given, char *error, size_t error_size)
 {
-	const uint32_t must = kinds[rule->what].must, may = kinds[rule->what].may;
+	const uint32_t must = rule->each_call ? BIT(EVERY) | BIT(ERRNO) : kinds[rule->what].must;
+	const uint32_t may = rule->each_call ? 0 : kinds[rule->what].may;
 
-	if (!(given & (BIT(CALL) | BIT(OP) | BIT(EVENT))))
+	if (!rule->each_call && !(given & (BIT(CALL) | BIT(OP) | BIT(EVENT))))
 		return refuse(
 			error, error_size,
 			"inject: '%s': a rule needs one of call=, op= and event=", rule->text);
@@ -320,7 +365,7 @@ static int check(const struct inject_rule *rule, uint32_t given, char *error, si
 		return refuse(error, error_size,
 			      "inject: '%s': a receive request can only fail with loc_prot_err",
 			      rule->text);
-	if (rule->what == INJECT_RAISES && rule->qpn != 0 && !is_of_qp(rule->event))
+	if (rule->what == INJECT_RAISES && rule->qpn != 0 && !inject_is_of_qp(rule->event))
 		return refuse(error, error_size, "inject: '%s': the event is not of a queue pair",
 			      rule->text);
 	return 0;

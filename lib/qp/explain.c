@@ -66,7 +66,7 @@ void qp_explain_oldest(const struct qp *qp, char text[QP_EXPLAIN_REQUEST_MAX])
 		snprintf(text, QP_EXPLAIN_REQUEST_MAX, "queue pair 0x%x", qp->init.qpn);
 		return;
 	}
-	if (!sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+	if (!sq_is_local((enum ibv_wr_opcode)sq_posted_opcode(wqe))) {
 		snprintf(bytes, sizeof(bytes), " of %u bytes", wqe->length);
 		if (qp_is_datagram(qp))
 			snprintf(peer, sizeof(peer), "queue pair 0x%x", wqe->remote_qpn);
@@ -74,7 +74,7 @@ void qp_explain_oldest(const struct qp *qp, char text[QP_EXPLAIN_REQUEST_MAX])
 			write_peer(qp, peer);
 	}
 	snprintf(text, QP_EXPLAIN_REQUEST_MAX, "%s%s (wr_id %" PRIu64 ") by queue pair 0x%x%s%s",
-		 operation_name(wqe->opcode), bytes, wqe->wr_id, qp->init.qpn,
+		 operation_name(sq_posted_opcode(wqe)), bytes, wqe->wr_id, qp->init.qpn,
 		 peer[0] ? " to " : "", peer);
 }
 

@@ -485,7 +485,7 @@ int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad
 	return sq_post(&qp->sq, (enum ibv_qp_type)qp->sq.attr.type, wr, bad);
 }
 
-int qp_post_failure(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status)
+int qp_post_failure(struct qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	const enum fault fault = fault_of_status(status);
 
@@ -493,7 +493,7 @@ int qp_post_failure(struct qp *qp, uint64_t wr_id, enum ibv_wc_status status)
 		return EINVAL;
 	if (!qp_takes_sends(qp))
 		return refuse_state(qp);
-	return sq_post_failure(&qp->sq, wr_id, fault);
+	return sq_post_failure(&qp->sq, wr, fault);
 }
 
 void qp_fail_built(struct send_wqe *wqe, enum ibv_wc_status status)

@@ -345,7 +345,7 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	return rc;
 }
 
-int sq_post_failure(struct sq *sq, uint64_t wr_id, uint32_t fault)
+int sq_post_failure(struct sq *sq, const struct ibv_send_wr *wr, uint32_t fault)
 {
 	int rc = ENOMEM;
 
@@ -354,7 +354,9 @@ int sq_post_failure(struct sq *sq, uint64_t wr_id, uint32_t fault)
 	if (sq->prod - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) < sq->attr.max_wr) {
 		struct send_wqe *wqe = sq_at(sq, sq->prod);
 
-		*wqe = (struct send_wqe){.wr_id = wr_id, .flags = IBV_SEND_SIGNALED};
+		*wqe = (struct send_wqe){.wr_id = wr->wr_id,
+					 .opcode = (uint8_t)wr->opcode,
+					 .flags = (uint8_t)(wr->send_flags | IBV_SEND_SIGNALED)};
 		sq_fail(wqe, fault);
 		__atomic_store_n(&sq->prod, sq->prod + 1, __ATOMIC_RELEASE);
 		rc = 0;

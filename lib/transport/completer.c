@@ -32,7 +32,7 @@ static const uint8_t completion_opcodes[] = {
 static __rte_noinline void pop_counted(struct completer *completer, const struct send_wqe *wqe,
 				       bool succeeded)
 {
-	const uint8_t opcode = completion_opcodes[wqe->opcode];
+	const uint8_t opcode = completion_opcodes[sq_posted_opcode(wqe)];
 	const uint32_t length = wqe->length;
 
 	sq_pop(completer->sq);

@@ -15,6 +15,7 @@
  */
 #include "cm/ports.h"
 #include "private.h"
+#include "inject.h"
 #include "verbs_internal.h"
 
 uint32_t fork_generation;
@@ -107,6 +108,7 @@ static void after_fork_in_child(void)
 	handles_unlock();
 	fork_generation++;
 	cm_ports_forget();
+	inject_forget();
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);
 	device_list_forget();

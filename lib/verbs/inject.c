@@ -19,28 +19,28 @@
 #define ERROR_MAX	512
 #define EVENTS_LOOK_NS	20000000 /* how late an event may be that a program asks for */
 #define BAD_KEY		0	 /* no region has this key */
-#define RECEIVE_SGE_MAX 32
+#define RECEIVE_SGE_MAX 32	 /* as many as a device takes */
 
 /* The operations without rules. They are the same in every context. */
 static struct verbs_context plain;
 
-intptr_t inject_failure(enum inject_call call, int error, bool is_int)
+intptr_t inject_failure(enum inject_call call, int error)
 {
 	errno = error;
-	switch (call) {
-	case INJECT_ibv_get_async_event:
-	case INJECT_ibv_get_cq_event:
-	case INJECT_ibv_get_pkey_index:
-	case INJECT_ibv_query_gid:
-	case INJECT_ibv_query_gid_type:
-	case INJECT_ibv_query_pkey:
-	case INJECT_poll_cq:
+	switch (inject_way(call)) {
+	case INJECT_ERRNO:
+		return error;
+	case INJECT_MINUS_1:
 		return -1;
-	case INJECT__ibv_query_gid_table:
+	case INJECT_NEGATIVE:
 		return -error;
-	default:
-		return is_int ? error : 0;
+	case INJECT_REREG:
+		return IBV_REREG_MR_ERR_INPUT;
+	case INJECT_NULL:
+	case INJECT_NEVER:
+		break;
 	}
+	return 0;
 }
 
 #define OPERATION(type, table, member, parameters, arguments)                     \
@@ -75,49 +75,41 @@ static enum inject_op op_of(uint8_t opcode)
 	}
 }
 
-/* Post the part of a list from `first` to before `end`. */
-static int post_part(struct ibv_qp *qp, struct ibv_send_wr *first, struct ibv_send_wr *end,
-		     struct ibv_send_wr **bad)
-{
-	struct ibv_send_wr *last = first;
-	int rc;
-
-	if (first == end)
-		return 0;
-	while (last->next != end)
-		last = last->next;
-	last->next = NULL;
-	rc = plain.context.ops.post_send(qp, first, bad);
-	last->next = end;
-	return rc;
-}
-
-static int operation_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* Post one request of a list, as a rule says. The program may free the request as soon as it is
+ * complete, so its list is not changed. */
+static int post_one_send(struct ibv_qp *ibv, const struct ibv_send_wr *wr)
 {
 	const struct face_qp *qp = face_qp(ibv);
-	struct ibv_send_wr *first = wr;
+	struct ibv_send_wr one = *wr, *ignored;
+	const enum ibv_wc_status status =
+		inject_into_work(op_of((uint8_t)wr->opcode), ibv->qp_num, wr->wr_id);
+	int rc;
+
+	one.next = NULL;
+	if (status == IBV_WC_SUCCESS)
+		return plain.context.ops.post_send(ibv, &one, &ignored);
+	rc = qp_post_failure(qp->qp, wr, status);
+	if (rc == 0)
+		device_engine_kick(qp->home, qp->qp);
+	return face_errno(-rc);
+}
+
+static int operation_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_send_wr *next;
 	int rc = inject_into_call(INJECT_post_send);
 
 	*bad = wr;
 	if (rc != 0)
 		return INJECT_FAILURE(int, post_send, rc);
-	for (; wr; wr = wr->next) {
-		const enum ibv_wc_status status =
-			inject_into_work(op_of((uint8_t)wr->opcode), ibv->qp_num, wr->wr_id);
-
-		if (status == IBV_WC_SUCCESS)
-			continue;
-		rc = post_part(ibv, first, wr, bad);
-		if (rc != 0)
-			return rc;
+	if (!inject_has_work_rules())
+		return plain.context.ops.post_send(qp, wr, bad);
+	for (; wr && rc == 0; wr = next) {
+		next = wr->next;
 		*bad = wr;
-		rc = qp_post_failure(qp->qp, wr->wr_id, status);
-		if (rc != 0)
-			return face_errno(-rc);
-		device_engine_kick(qp->home, qp->qp);
-		first = wr->next;
+		rc = post_one_send(qp, wr);
 	}
-	return post_part(ibv, first, NULL, bad);
+	return rc;
 }
 
 void inject_built(struct ibv_qp_ex *ex)
@@ -137,29 +129,36 @@ void inject_built(struct ibv_qp_ex *ex)
 /* Give a receive request a key that no region has, so that it fails when a message comes. */
 static void spoil(struct ibv_recv_wr *wr, struct ibv_sge *sge)
 {
-	for (int i = 0; i < wr->num_sge && i < RECEIVE_SGE_MAX; i++) {
+	for (int i = 0; i < wr->num_sge; i++) {
 		sge[i] = wr->sg_list[i];
 		sge[i].lkey = BAD_KEY;
 	}
 	wr->sg_list = sge;
 }
 
+/* Return true if a receive request has a list that can be spoiled. */
+static bool has_list(const struct ibv_recv_wr *wr)
+{
+	return wr->sg_list && wr->num_sge > 0 && wr->num_sge <= RECEIVE_SGE_MAX;
+}
+
 /* Post a list of receive requests one by one, each as a rule says. */
-static int post_receives(enum inject_call call, uint32_t qpn, void *queue,
+static int post_receives(uint32_t qpn, void *queue,
 			 int (*post)(void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
 			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct ibv_sge sge[RECEIVE_SGE_MAX];
-	int rc = inject_into_call(call);
+	struct ibv_recv_wr *next, *ignored;
+	int rc = 0;
 
-	*bad = wr;
-	if (rc != 0)
-		return (int)inject_failure(call, rc, true);
-	for (; wr && rc == 0; wr = wr->next) {
-		struct ibv_recv_wr one = *wr, *ignored;
+	if (!inject_has_work_rules())
+		return post(queue, wr, bad);
+	for (; wr && rc == 0; wr = next) {
+		struct ibv_recv_wr one = *wr;
 
+		next = wr->next;
 		one.next = NULL;
-		if (inject_into_work(INJECT_RECV, qpn, wr->wr_id) != IBV_WC_SUCCESS)
+		if (has_list(wr) && inject_into_work(INJECT_RECV, qpn, wr->wr_id) != IBV_WC_SUCCESS)
 			spoil(&one, sge);
 		*bad = wr;
 		rc = post(queue, &one, &ignored);
@@ -174,7 +173,11 @@ static int post_one_recv(void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr
 
 static int operation_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return post_receives(INJECT_post_recv, qp->qp_num, qp, post_one_recv, wr, bad);
+	const int error = inject_into_call(INJECT_post_recv);
+
+	*bad = wr;
+	return error != 0 ? INJECT_FAILURE(int, post_recv, error)
+			  : post_receives(qp->qp_num, qp, post_one_recv, wr, bad);
 }
 
 static int post_one_srq_recv(void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -185,48 +188,74 @@ static int post_one_srq_recv(void *queue, struct ibv_recv_wr *wr, struct ibv_rec
 static int operation_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 				   struct ibv_recv_wr **bad)
 {
-	return post_receives(INJECT_post_srq_recv, 0, srq, post_one_srq_recv, wr, bad);
+	const int error = inject_into_call(INJECT_post_srq_recv);
+
+	*bad = wr;
+	return error != 0 ? INJECT_FAILURE(int, post_srq_recv, error)
+			  : post_receives(0, srq, post_one_srq_recv, wr, bad);
 }
+
+/* An event of a rule, and whether somebody has got it. */
+struct raising {
+	const struct inject_rule *rule;
+	bool reached;
+};
 
 /* Let a queue pair fail that the rule is for. Under the device's lock. */
 static void break_qp(struct qp *qp, void *arg)
 {
-	const struct inject_rule *rule = arg;
+	struct raising *raising = arg;
+	const struct inject_rule *rule = raising->rule;
 
-	if (qp && (rule->qpn == 0 || rule->qpn == qp_number(qp)) && qp_break(qp, rule->event))
-		device_engine_settle(qp_home(qp), qp);
+	if (!qp || (rule->qpn != 0 && rule->qpn != qp_number(qp)) || !qp_break(qp, rule->event))
+		return;
+	raising->reached = true;
+	device_engine_settle(qp_home(qp), qp);
+}
+
+static bool has_context(struct face_device *face)
+{
+	bool has;
+
+	pthread_mutex_lock(&face->lock);
+	has = !TAILQ_EMPTY(&face->contexts);
+	pthread_mutex_unlock(&face->lock);
+	return has;
 }
 
 static void raise_event(struct face_device *face, void *arg)
 {
-	struct inject_rule *rule = arg;
+	struct raising *raising = arg;
 
-	if (rule->event == IBV_EVENT_QP_FATAL || rule->event == IBV_EVENT_QP_REQ_ERR ||
-	    rule->event == IBV_EVENT_QP_ACCESS_ERR) {
+	if (inject_is_of_qp(raising->rule->event)) {
 		device_lock(face->device);
-		device_each_qp(face->device, break_qp, rule);
+		device_each_qp(face->device, break_qp, raising);
 		device_unlock(face->device);
-	} else {
-		event_raise_device(face, rule->event);
+	} else if (has_context(face)) {
+		event_raise_device(face, raising->rule->event);
+		raising->reached = true;
 	}
 }
 
-/* Raise the events of rules when they are due. It also looks for rules that the program adds. */
+/* Raise the events of rules when they are due. It also looks for rules that the program adds, and
+ * for contexts and queue pairs of an event that nobody could get yet. */
 static void *raise_events(void *arg)
 {
 	while (true) {
 		uint64_t wait_ns;
-		const struct inject_rule *rule = inject_take_event(&wait_ns);
-		struct inject_rule copy;
-		struct timespec wait = {.tv_nsec =
-						(long)RTE_MIN(wait_ns, (uint64_t)EVENTS_LOOK_NS)};
+		struct raising raising = {.rule = inject_take_event(&wait_ns)};
+		const struct timespec wait = {
+			.tv_nsec = (long)RTE_MIN(wait_ns, (uint64_t)EVENTS_LOOK_NS)};
 
-		if (!rule) {
-			nanosleep(&wait, NULL);
-			continue;
+		if (raising.rule) {
+			device_list_visit(raise_event, &raising);
+			if (raising.reached) {
+				log_error("injected: an event (%s)", raising.rule->text);
+				continue;
+			}
+			inject_return_event(raising.rule);
 		}
-		copy = *rule;
-		device_list_visit(raise_event, &copy);
+		nanosleep(&wait, NULL);
 	}
 	return arg;
 }
@@ -248,11 +277,11 @@ static void start_events(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool started; /* of this process */
+
 void inject_operations(struct verbs_context *verbs)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool started;
-
 	if (likely(!inject_wanted))
 		return;
 	pthread_mutex_lock(&lock);
@@ -269,6 +298,15 @@ void inject_operations(struct verbs_context *verbs)
 	verbs->context.ops.post_send = operation_post_send;
 	verbs->context.ops.post_recv = operation_post_recv;
 	verbs->context.ops.post_srq_recv = operation_post_srq_recv;
+}
+
+void inject_forget(void)
+{
+	if (likely(!inject_wanted))
+		return;
+	pthread_mutex_init(&lock, NULL);
+	started = false;
+	inject_after_fork();
 }
 
 int inject_api_add(const char *rule)

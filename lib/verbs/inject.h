@@ -17,17 +17,18 @@ const struct implementation *inject_implementation(void);
 
 /* inject.c */
 
-/** Return what a call that is to fail returns, and set errno. `is_int`: its type is int. MT-safe.
- */
-intptr_t inject_failure(enum inject_call call, int error, bool is_int);
-#define INJECT_FAILURE(type, call, error) \
-	((type)inject_failure(INJECT_##call, error, __builtin_types_compatible_p(type, int)))
+/** Return what a call that is to fail returns, and set errno. MT-safe. */
+intptr_t inject_failure(enum inject_call call, int error);
+#define INJECT_FAILURE(type, call, error) ((type)inject_failure(INJECT_##call, error))
 
 /** Put the functions that look at rules into a new context's table. Does nothing without rules. */
 void inject_operations(struct verbs_context *verbs);
 
 /** Let the requests of a list that was built, and is not posted yet, fail by rules. */
 void inject_built(struct ibv_qp_ex *ex);
+
+/** Begin anew, in a child of fork(). */
+void inject_forget(void);
 
 /** The functions of uroce/inject.h. */
 int inject_api_add(const char *rule);

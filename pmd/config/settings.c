@@ -265,7 +265,10 @@ static int set_impair(const struct value *value, void *member, const char *text,
 /* Set the faults that a user asks for. Only their form is kept: lib/verbs reads them again. */
 static int set_inject(const struct value *value, void *member, const char *text, struct text *why)
 {
-	if (strcmp(text, "none") != 0 && inject_check(text, why->at, why->size) != 0)
+	struct inject_rule rule;
+
+	if (strcmp(text, "none") != 0 && inject_check(text, why->at, why->size) != 0 &&
+	    !(inject_read(text, &rule, why->at, why->size) == 0 && rule.each_call))
 		return -EINVAL;
 	return value_word.set(value, member, text, why);
 }

@@ -15,12 +15,14 @@ ASKED = (
     ("op=any,nth=1,status=retry_exc_err", "unknown_key", "zoo: transport retry counter exceeded"),
     ("op=send,p=1,seed=7,status=rnr_retry_exc_err", "no_receive", "zoo: RNR retry counter exceeded"),
     ("call=ibv_reg_mr,errno=ENOMEM,nth=2", "port_number", "zoo: ibv_reg_mr: Cannot allocate memory"),
-    ("call=any,errno=EIO,every=3", "port_number", "Input/output error"),
+    ("call=any,errno=EIO,nth=2", "port_number", "zoo: ibv_open_device: Input/output error"),
     ("call=ibv_modify_qp,errno=EIO,nth=3;call=ibv_alloc_pd,errno=ENOMEM,after=1s", "beyond_the_end", "zoo: RTS: "),
 )
 WRONG = (
     ("call=ibv_reg_mr", "errno= is missing"),
     ("call=ibv_no_such,errno=EIO", "call= needs a call of verbs or rdma_cm that can fail, or any"),
+    ("call=ibv_get_device_name,errno=EIO", "call= needs a call of verbs or rdma_cm that can fail, or any"),
+    ("call=any,errno=EIO,every=call", "call= has no meaning here"),
     ("call=ibv_ack_cq_events,errno=EIO", "call= needs a call of verbs or rdma_cm that can fail, or any"),
     ("op=write", "status= is missing"),
     ("op=write,status=success", "status= needs a status of a work request"),
@@ -38,6 +40,20 @@ import ctypes
 verbs = ctypes.CDLL("libibverbs.so.1")
 rule = verbs.uroce_inject_add(b"call=ibv_fork_init,errno=EIO")
 assert rule > 0 and verbs.ibv_fork_init() == 5 and verbs.uroce_inject_count(rule) == 1
+"""
+# It aborts if a call of its own fails; it waits for ever if another one does.
+CRASHES = """
+import ctypes, os, time
+verbs = ctypes.CDLL("libibverbs.so.1")
+if verbs.ibv_fork_init():
+    os.abort()
+if verbs.ibv_dontfork_range(None, 0):
+    time.sleep(1000)
+"""
+EACH = """uroce-run: call 0, none: exit status 0
+uroce-run: call 1, ibv_fork_init: CRASHES: Aborted
+uroce-run: call 2, ibv_dontfork_range: HANGS
+uroce-run: each of 2 calls has failed once: 2 runs crashed or hung
 """
 
 
@@ -62,6 +78,12 @@ def main():
     for rules, said in WRONG:
         done = run(uroce_run, *PORT, "--inject", rules, "--", "true")
         expect(done.returncode != 0 and said in done.stderr, rules, done)
+    done = run(uroce_run, *PORT, "--inject", "every=call,errno=EIO", "--", sys.executable, "-c", CRASHES)
+    told = "".join(line for line in done.stderr.splitlines(True) if line.startswith("uroce-run: "))
+    expect(done.returncode == 1 and told == EACH, "every=call", done)
+    done = run(uroce_run, *PORT, "--inject", "every=call,errno=ENOMEM", "--", zoo, "port_number", "right")
+    expect(done.returncode == 0 and ", ibv_reg_mr: exit status 1" in done.stderr and
+           ", ibv_alloc_pd: exit status 1" in done.stderr and ": 0 runs crashed or hung" in done.stderr, "every=call", done)
     done = run(uroce_run, *PORT, "--inject", "none", "--", sys.executable, "-c", PYTHON)
     expect(done.returncode == 0 and "injected: ibv_fork_init fails with EIO" in done.stderr, "Python", done)
 

@@ -29,6 +29,7 @@ void zoo_set_up(void)
 	must(world.context, "ibv_open_device");
 	ibv_free_device_list(list);
 	world.pd = ibv_alloc_pd(world.context);
+	must(world.pd, "ibv_alloc_pd");
 	world.from = ibv_reg_mr(world.pd, memory[0], BYTES, ALL);
 	world.to = ibv_reg_mr(world.pd, memory[1], BYTES, ALL);
 	must(world.from && world.to, "ibv_reg_mr");

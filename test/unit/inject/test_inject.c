@@ -75,19 +75,22 @@ TEST(inject_into_call__reg_mr_is_reg_mr_iova2_too)
 	(void)add("call=ibv_reg_mr,errno=ENOMEM");
 	assert_int_equal(inject_into_call(INJECT_ibv_reg_mr_iova2), ENOMEM);
 	assert_int_equal(inject_into_call(INJECT_ibv_reg_mr_iova), 0);
+	(void)add("call=ibv_query_port,errno=EIO");
+	assert_int_equal(inject_into_call(INJECT_query_port), EIO);
 }
 
 TEST(inject_into_call__by_chance)
 {
 	char rule[64];
-	int hit[3];
+	uint32_t hit[3];
 
 	for (int i = 0; i < 3; i++) {
 		snprintf(rule, sizeof(rule), "call=ibv_alloc_pd,errno=EIO,p=0.25,seed=%d", i / 2);
 		(void)add(rule);
 		hit[i] = 0;
 		for (int n = 0; n < CALLS; n++)
-			hit[i] = hit[i] * 31 + (inject_into_call(INJECT_ibv_alloc_pd) != 0);
+			hit[i] = hit[i] * 31 +
+				 (inject_into_call(INJECT_ibv_alloc_pd) != 0 ? 1u : 0u);
 		assert_in_range(inject_count(add("event=gid_change,after=3600s") - 1), CALLS / 5,
 				CALLS * 3 / 10);
 		(void)tear_down(NULL);
@@ -107,14 +110,15 @@ TEST(inject_into_call__never_and_always)
 
 TEST(inject_into_call__not_before_its_time)
 {
-	const struct timespec wait = {.tv_nsec = 60000000};
-	const int rule = add("call=ibv_alloc_pd,errno=EIO,nth=1,after=50ms");
+	const struct timespec wait = {.tv_nsec = 1000000};
 
+	(void)add("call=ibv_alloc_pd,errno=EIO,after=3600s");
+	assert_int_equal(inject_into_call(INJECT_ibv_alloc_pd), 0);
+	(void)tear_down(NULL);
 	/* What comes before does not count. */
-	(void)inject_into_call(INJECT_ibv_alloc_pd);
-	nanosleep(&wait, NULL);
-	(void)inject_into_call(INJECT_ibv_alloc_pd);
-	assert_int_equal(inject_count(rule), 1);
+	(void)add("call=ibv_alloc_pd,errno=EIO,nth=1,after=50ms");
+	while (inject_into_call(INJECT_ibv_alloc_pd) == 0)
+		nanosleep(&wait, NULL);
 }
 
 TEST(inject_into_work__of_one_queue_pair)
@@ -159,6 +163,42 @@ TEST(inject_take_event__once_when_it_is_due)
 	assert_in_range(wait_ns, 3500000000000, 3600000000000);
 	assert_int_equal(inject_count(rule - 1), 1);
 	assert_int_equal(inject_count(rule), 0);
+	/* Nobody could get it. */
+	inject_return_event(taken);
+	assert_ptr_equal(inject_take_event(&wait_ns), taken);
+}
+
+TEST(inject_way__is_that_of_the_manual_page)
+{
+	assert_int_equal(inject_way(INJECT_ibv_alloc_pd), INJECT_NULL);
+	assert_int_equal(inject_way(INJECT_ibv_modify_qp), INJECT_ERRNO);
+	assert_int_equal(inject_way(INJECT_create_cq_ex), INJECT_NULL);
+	assert_int_equal(inject_way(INJECT_ibv_query_gid), INJECT_MINUS_1);
+	assert_int_equal(inject_way(INJECT__ibv_query_gid_table), INJECT_NEGATIVE);
+	assert_int_equal(inject_way(INJECT_ibv_rereg_mr), INJECT_REREG);
+	assert_int_equal(inject_way(INJECT_ibv_ack_cq_events), INJECT_NEVER);
+	assert_int_equal(inject_way(INJECT_ibv_get_device_name), INJECT_NEVER);
+}
+
+TEST(inject_into_call__any_spares_what_cannot_fail)
+{
+	const int rule = add("call=any,errno=EIO");
+
+	assert_int_equal(inject_into_call(INJECT_ibv_ack_cq_events), 0);
+	assert_int_equal(inject_into_call(INJECT_ibv_get_device_index), 0);
+	assert_int_equal(inject_count(rule), 0);
+}
+
+TEST(inject_add__all_or_none)
+{
+	const int rule = add("event=port_err,after=3600s");
+
+	assert_int_equal(inject_add("op=send,status=rem_op_err;op=send", error, sizeof(error)),
+			 -EINVAL);
+	assert_int_equal(inject_add("every=call,errno=EIO", error, sizeof(error)), -EINVAL);
+	assert_int_equal(inject_count(rule + 1), -ENOENT);
+	assert_int_equal(inject_into_work(INJECT_SEND, 1, 1), IBV_WC_SUCCESS);
+	assert_int_equal(inject_add("", error, sizeof(error)), 0);
 }
 
 TEST(inject_end__of_a_rule_that_is_not_there)

@@ -628,15 +628,20 @@ TEST(sq_post_failure__is_a_request_of_its_own)
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	for (uint32_t i = 0; i < sq.attr.max_wr; i++)
-		assert_int_equal(sq_post_failure(&sq, 40 + i, 6), 0);
-	assert_int_equal(sq_post_failure(&sq, 50, 6), ENOMEM);
+		assert_int_equal(sq_post_failure(&sq,
+						 &(struct ibv_send_wr){.wr_id = 40 + i,
+								       .opcode = IBV_WR_RDMA_READ},
+						 6),
+				 0);
+	assert_int_equal(sq_post_failure(&sq, &wr, 6), ENOMEM);
 	wqe = sq_at(&sq, 1);
 	assert_int_equal(wqe->wr_id, 41);
 	assert_int_equal(wqe->rkey, 6);
+	assert_int_equal(sq_posted_opcode(wqe), IBV_WR_RDMA_READ);
 	assert_int_equal(wqe->num_sge, 0);
 	assert_true(sq_is_local((enum ibv_wr_opcode)wqe->opcode));
 	assert_true(wqe->flags & IBV_SEND_SIGNALED);
 	sq_pop(&sq);
-	assert_int_equal(sq_post_failure(&sq, 50, 6), 0);
+	assert_int_equal(sq_post_failure(&sq, &wr, 6), 0);
 	sq_fini(&sq);
 }

@@ -4,7 +4,7 @@
  * with an error, asynchronous events. A fault is a rule; this room reads the rules, and decides
  * which of the things that match a rule it hits. lib/verbs makes them happen.
  *
- * While there is no rule, nobody calls this room.
+ * Without --inject nobody calls this room.
  */
 #ifndef INJECT_INJECT_H
 #define INJECT_INJECT_H
@@ -15,7 +15,7 @@
 
 #include <infiniband/verbs.h>
 
-#define INJECT_RULES_MAX 32
+#define INJECT_RULES_MAX 256
 #define INJECT_TEXT_MAX	 160 /* of a rule, with the final zero byte */
 
 enum inject_call {
@@ -62,6 +62,7 @@ struct inject_rule {
 	enum ibv_event_type event;  /* INJECT_RAISES */
 	uint32_t qpn;		    /* 0: any queue pair */
 	uint64_t nth, every, times; /* 0: not given */
+	bool each_call;		    /* every=call: for uroce-run alone */
 	uint64_t share;		    /* of 2^32: the probability; 2^32 if it is not given */
 	uint64_t after_ns;
 	uint64_t seed;
@@ -89,11 +90,11 @@ int inject_read(const char *text, struct inject_rule *rule, char *error, size_t 
 int inject_check(const char *text, char *error, size_t error_size);
 
 /**
- * Add a list of rules. MT-safe.
+ * Add a list of rules, or none of them. MT-safe.
  *
  * @return
- *   The number of the last one, from 1; 0 for an empty list; -EINVAL, or -ENOSPC if there are
- *   INJECT_RULES_MAX.
+ *   The number of the last one, from 1; 0 for an empty list; -EINVAL, or -ENOSPC if there are more
+ *   than INJECT_RULES_MAX then.
  */
 int inject_add(const char *text, char *error, size_t error_size);
 
@@ -112,6 +113,15 @@ int inject_into_rdma_call(const char *name);
 /** Return the status with which this work request is to complete, or IBV_WC_SUCCESS. MT-safe. */
 enum ibv_wc_status inject_into_work(enum inject_op op, uint32_t qpn, uint64_t wr_id);
 
+/** Return true if there is a rule for work requests. MT-safe. */
+bool inject_has_work_rules(void);
+
+/** Let an event stay due that was taken: nothing could have it yet. MT-safe. */
+void inject_return_event(const struct inject_rule *rule);
+
+/** Begin to count anew, in a child of fork(). While the child has one thread. */
+void inject_after_fork(void);
+
 /**
  * Take the next event that is due. MT-safe.
  *
@@ -121,6 +131,22 @@ enum ibv_wc_status inject_into_work(enum inject_op op, uint32_t qpn, uint64_t wr
  *   The rule, or NULL if none is due.
  */
 const struct inject_rule *inject_take_event(uint64_t *wait_ns);
+
+/* How a call says that it has failed. */
+enum inject_way {
+	INJECT_NEVER,	 /* its value is no error, or it has none */
+	INJECT_NULL,	 /* NULL, and errno */
+	INJECT_ERRNO,	 /* the errno value, and errno */
+	INJECT_MINUS_1,	 /* -1, and errno */
+	INJECT_NEGATIVE, /* the negative errno value */
+	INJECT_REREG,	 /* of ibv_rereg_mr(3): nothing was changed */
+};
+
+/** Return how a call says that it has failed. MT-safe. */
+enum inject_way inject_way(enum inject_call call);
+
+/** Return true for an event of a queue pair. MT-safe. */
+bool inject_is_of_qp(enum ibv_event_type event);
 
 /** Return a call's name as programs know it. MT-safe. */
 const char *inject_call_name(enum inject_call call);

@@ -52,6 +52,7 @@ struct send_wqe {
 	union {
 		uint32_t imm_be;	      /* network order */
 		uint32_t bind_window;	      /* a key of the window */
+		uint8_t failing_opcode;	      /* SQ_WR_FAILS: what it was */
 		struct {		      /* a FLUSH */
 			uint8_t flush_place;  /* FETH_PLACE_* */
 			uint8_t flush_select; /* FETH_SELECT_* */
@@ -144,7 +145,7 @@ uint32_t sq_opcodes(enum ibv_qp_type type);
 #define SQ_OPCODE(opcode) (UINT32_C(1) << (opcode))
 #define SQ_ATOMICS	  (SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) | SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD))
 /* Our own: a request that fails when its turn comes, as a user asked for (inject/inject.h). `rkey`
- * is the enum fault. Programs cannot post it. */
+ * is the enum fault, and `failing_opcode` what it was. Programs cannot post it. */
 #define SQ_WR_FAILS IBV_WR_DRIVER1
 #define SQ_LOCAL    (SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW) | SQ_OPCODE(SQ_WR_FAILS))
 
@@ -204,15 +205,22 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 
 /** Post a request that fails when its turn comes. MT-safe. 0, or ENOMEM (positive) if the queue is
  * full. */
-int sq_post_failure(struct sq *sq, uint64_t wr_id, uint32_t fault);
+int sq_post_failure(struct sq *sq, const struct ibv_send_wr *wr, uint32_t fault);
 
 /** Make a request that is not posted yet one that fails when its turn comes. */
 static inline void sq_fail(struct send_wqe *wqe, uint32_t fault)
 {
+	wqe->failing_opcode = wqe->opcode;
 	wqe->opcode = SQ_WR_FAILS;
 	wqe->rkey = fault;
 	wqe->num_sge = 0;
 	wqe->flags &= (uint8_t)~IBV_SEND_INLINE;
+}
+
+/** Return the opcode that the program has posted. */
+static inline uint8_t sq_posted_opcode(const struct send_wqe *wqe)
+{
+	return wqe->opcode == SQ_WR_FAILS ? wqe->failing_opcode : wqe->opcode;
 }
 
 static inline struct send_wqe *sq_at(const struct sq *sq, uint32_t index)

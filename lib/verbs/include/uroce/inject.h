@@ -13,16 +13,28 @@
 #ifndef UROCE_INJECT_H
 #define UROCE_INJECT_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 
-/** Add a rule. MT-safe. Return its number, from 1; -EINVAL for a bad rule (a line on stderr says
- * why), -ENOSPC after 32 rules, -ENOSYS without `uroce-run --inject`. */
+/* Find a function of uroce's library, also if the process has it in a scope of its own. */
+static inline void *uroce_inject_find(const char *name)
+{
+	void *function = dlsym(RTLD_DEFAULT, name);
+	void *library = function ? NULL : dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
+
+	return library ? dlsym(library, name) : function;
+}
+
+/** Add a rule, or several with `;` between them. MT-safe. Return the last one's number, from 1, or
+ * 0 if there is none; -EINVAL for a bad rule (a line on stderr says why), -ENOSPC after 256 rules,
+ * -ENOSYS without `uroce-run --inject`. */
 static inline int uroce_inject(const char *rule)
 {
-	int (*add)(const char *rule) =
-		(int (*)(const char *))dlsym(RTLD_DEFAULT, "uroce_inject_add");
+	int (*add)(const char *rule) = (int (*)(const char *))uroce_inject_find("uroce_inject_add");
 
 	return add ? add(rule) : -ENOSYS;
 }
@@ -30,7 +42,7 @@ static inline int uroce_inject(const char *rule)
 /** End a rule. MT-safe. 0, -ENOENT or -ENOSYS. */
 static inline int uroce_inject_end(int rule)
 {
-	int (*end)(int rule) = (int (*)(int))dlsym(RTLD_DEFAULT, "uroce_inject_remove");
+	int (*end)(int rule) = (int (*)(int))uroce_inject_find("uroce_inject_remove");
 
 	return end ? end(rule) : -ENOSYS;
 }
@@ -38,7 +50,7 @@ static inline int uroce_inject_end(int rule)
 /** Return how many faults a rule has made, -ENOENT or -ENOSYS. MT-safe. */
 static inline int64_t uroce_injected(int rule)
 {
-	int64_t (*count)(int rule) = (int64_t(*)(int))dlsym(RTLD_DEFAULT, "uroce_inject_count");
+	int64_t (*count)(int rule) = (int64_t(*)(int))uroce_inject_find("uroce_inject_count");
 
 	return count ? count(rule) : -ENOSYS;
 }

@@ -123,7 +123,7 @@ struct settings {
 	int log_level;		 /* enum log_level */
 	bool explain;		 /* uroce-run: say why calls and queue pairs fail */
 	char inject[512]; /* uroce-run: faults that a user asks for (inject/inject.h), or "" */
-	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
+	bool telemetry;	  /* programs with a port of their own: DPDK's telemetry socket */
 	enum settings_sack sack; /* uroce-run */
 	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
@@ -142,10 +142,10 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "engines", "progress", "log-level", "explain", "inject", "telemetry", "file-prefix", "max-qp",
- * "max-memory", "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel",
- * "view", "uplink", "gateway", "route", "eal"). The command line and the file both use it. "ip",
- * "gateway" and "route" may be set several times. "netdev" and "port" also take
+ * "mtu", "engines", "progress", "log-level", "explain", "inject", "telemetry", "file-prefix",
+ * "max-qp", "max-memory", "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary",
+ * "kernel", "view", "uplink", "gateway", "route", "eal"). The command line and the file both use
+ * it. "ip", "gateway" and "route" may be set several times. "netdev" and "port" also take
  * "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
