@@ -234,13 +234,13 @@ TEST(engine_check_link__a_connection_that_flaps_hastens_seldom)
 /* A connection may be made so fast that the engine sees none without it. */
 TEST(engine_check_link__each_new_connection_hastens)
 {
-	const struct port_ops ops = {
+	const struct port_ops connected = {
 		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
 	struct port *port = &engine->link->port;
 	const struct port_ops *before = port->ops;
 
 	fake_receiver = &qp;
-	port->ops = &ops;
+	port->ops = &connected;
 	engine_check_link(engine);
 	engine->now_ns += 1000000000;
 	qp.hastened = 0;
