@@ -1,19 +1,78 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the symbols and lines of the program and its libraries from their files. */
+/*
+ * Names an address by libdw of elfutils, which is loaded at the first one: only a user who wants
+ * reasons (base/reason.h) needs it. Without it there are the names that the dynamic linker knows.
+ */
 #include "symbol.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "debug_line.h"
+#include <rte_common.h>
+
+#define INLINED_MAX 512 /* bytes of an inline function */
+
+struct Dwfl;
+struct Dwfl_Module;
+struct Dwfl_Line;
+
+/* The part of elfutils/libdwfl.h that is used here: an application needs no header of it. */
+struct dwfl_callbacks {
+	void (*find_elf)(void);
+	void (*find_debuginfo)(void);
+	void (*section_address)(void);
+	char **debuginfo_path;
+};
+
+static struct libdw {
+	struct Dwfl *(*begin)(const struct dwfl_callbacks *callbacks);
+	void (*end)(struct Dwfl *dwfl);
+	int (*linux_proc_report)(struct Dwfl *dwfl, pid_t pid);
+	int (*report_end)(struct Dwfl *dwfl, void *removed, void *arg);
+	struct Dwfl_Module *(*addrmodule)(struct Dwfl *dwfl, uint64_t address);
+	const char *(*module_addrname)(struct Dwfl_Module *module, uint64_t address);
+	struct Dwfl_Line *(*module_getsrc)(struct Dwfl_Module *module, uint64_t address);
+	const char *(*lineinfo)(struct Dwfl_Line *line, uint64_t *address, int *number, int *column,
+				uint64_t *time, uint64_t *length);
+	struct dwfl_callbacks callbacks;
+	bool is_there;
+} libdw;
+
+static void load(void)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} symbols[] = {
+		{"dwfl_begin", offsetof(struct libdw, begin)},
+		{"dwfl_end", offsetof(struct libdw, end)},
+		{"dwfl_linux_proc_report", offsetof(struct libdw, linux_proc_report)},
+		{"dwfl_report_end", offsetof(struct libdw, report_end)},
+		{"dwfl_addrmodule", offsetof(struct libdw, addrmodule)},
+		{"dwfl_module_addrname", offsetof(struct libdw, module_addrname)},
+		{"dwfl_module_getsrc", offsetof(struct libdw, module_getsrc)},
+		{"dwfl_lineinfo", offsetof(struct libdw, lineinfo)},
+		{"dwfl_linux_proc_find_elf", offsetof(struct libdw, callbacks.find_elf)},
+		{"dwfl_standard_find_debuginfo", offsetof(struct libdw, callbacks.find_debuginfo)},
+	};
+	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		return;
+	for (size_t i = 0; i < RTE_DIM(symbols); i++) {
+		void *symbol = dlsym(library, symbols[i].name);
+
+		if (!symbol)
+			return;
+		memcpy((char *)&libdw + symbols[i].offset, &symbol, sizeof(symbol));
+	}
+	libdw.is_there = true;
+}
 
 static const char *without_folders(const char *path)
 {
@@ -22,158 +81,96 @@ static const char *without_folders(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Map a file for reading. */
-static bool map(const char *path, struct bytes *file)
+/* Return the file and line of an address, or NULL. */
+static const char *line_of(struct Dwfl_Module *module, uint64_t address, int *number)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	void *at = MAP_FAILED;
+	struct Dwfl_Line *line = libdw.module_getsrc(module, address);
+	const char *file = line ? libdw.lineinfo(line, NULL, number, NULL, NULL, NULL) : NULL;
 
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size > 0)
-		at = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
-		return false;
-	*file = (struct bytes){.at = at, .size = (size_t)stat.st_size};
-	return true;
+	return file ? without_folders(file) : NULL;
 }
 
-static bool is_inside(const struct bytes *file, uint64_t offset, uint64_t size)
+static bool is_of_verbs(const char *file)
 {
-	return offset <= file->size && size <= file->size - offset;
+	return strcmp(file, "verbs.h") == 0 || strcmp(file, "rdma_verbs.h") == 0;
 }
 
-/* Return the content of a section; nothing if it is compressed or lies outside the file. */
-static struct bytes content(const struct bytes *file, const Elf64_Shdr *section)
+/* Do what line_of does, but for an inline function of verbs' headers return the line before it:
+ * where the program calls it. */
+static const char *line_of_program(struct Dwfl_Module *module, uint64_t address, int *number)
 {
-	if (section->sh_type == SHT_NOBITS || (section->sh_flags & SHF_COMPRESSED) ||
-	    !is_inside(file, section->sh_offset, section->sh_size))
-		return (struct bytes){0};
-	return (struct bytes){.at = file->at + section->sh_offset, .size = section->sh_size};
-}
+	const char *file = line_of(module, address, number);
 
-/* The parts of an object file that are needed. */
-struct object {
-	struct bytes symbols, names;
-	struct debug_sections debug;
-};
+	if (!file || !is_of_verbs(file))
+		return file;
+	for (uint64_t back = 1; back <= INLINED_MAX; back++) {
+		int before;
+		const char *outer = line_of(module, address - back, &before);
 
-static bool is_named(const struct bytes *names, uint32_t offset, const char *name)
-{
-	const size_t size = strlen(name) + 1;
-
-	return offset <= names->size && size <= names->size - offset &&
-	       memcmp(names->at + offset, name, size) == 0;
-}
-
-static bool read_object(const struct bytes *file, struct object *object)
-{
-	const Elf64_Ehdr *elf = (const void *)file->at;
-	const Elf64_Shdr *sections;
-	struct bytes names;
-
-	*object = (struct object){0};
-	if (file->size < sizeof(*elf) || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_shentsize != sizeof(*sections) ||
-	    elf->e_shoff % _Alignof(Elf64_Shdr) != 0 || elf->e_shstrndx >= elf->e_shnum ||
-	    !is_inside(file, elf->e_shoff, (uint64_t)elf->e_shnum * sizeof(*sections)))
-		return false;
-	sections = (const void *)(file->at + elf->e_shoff);
-	names = content(file, &sections[elf->e_shstrndx]);
-	for (unsigned int i = 0; i < elf->e_shnum; i++) {
-		const Elf64_Shdr *section = &sections[i];
-
-		if (section->sh_type == SHT_SYMTAB && section->sh_link < elf->e_shnum) {
-			object->symbols = content(file, section);
-			object->names = content(file, &sections[section->sh_link]);
-		} else if (is_named(&names, section->sh_name, ".debug_line")) {
-			object->debug.line = content(file, section);
-		} else if (is_named(&names, section->sh_name, ".debug_line_str")) {
-			object->debug.line_str = content(file, section);
-		} else if (is_named(&names, section->sh_name, ".debug_str")) {
-			object->debug.str = content(file, section);
+		if (outer && !is_of_verbs(outer)) {
+			*number = before;
+			return outer;
 		}
 	}
-	return true;
+	return file;
 }
 
-/* Return the name of the function at an address of the file, or NULL. */
-static const char *find_function(const struct object *object, uint64_t address)
+/* Write "function() file.c:12". Return false if the function is not known. */
+static bool write_found(struct Dwfl_Module *module, uint64_t address, char *text, size_t size)
 {
-	Elf64_Sym symbol;
+	const char *function = libdw.module_addrname(module, address), *file;
+	int length, number;
 
-	for (size_t at = 0; at + sizeof(symbol) <= object->symbols.size; at += sizeof(symbol)) {
-		memcpy(&symbol, object->symbols.at + at, sizeof(symbol));
-		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value <= address &&
-		    address - symbol.st_value < symbol.st_size &&
-		    symbol.st_name < object->names.size &&
-		    memchr(object->names.at + symbol.st_name, 0,
-			   object->names.size - symbol.st_name))
-			return (const char *)object->names.at + symbol.st_name;
-	}
-	return NULL;
-}
-
-/* Let the line be one of the program's, if it is of an inline function of verbs' headers. */
-static void leave_headers(struct debug_line *line)
-{
-	const char *name = without_folders(line->file);
-
-	if (!line->outer_file ||
-	    (strcmp(name, "verbs.h") != 0 && strcmp(name, "rdma_verbs.h") != 0))
-		return;
-	line->file = line->outer_file;
-	line->line = line->outer_line;
-}
-
-/* Write what the file says. Return false if it does not know the function. */
-static bool write_found(const struct bytes *file, uint64_t address, const char *exported,
-			char *text, size_t size)
-{
-	struct debug_line line;
-	struct object object;
-	const char *function;
-	int length;
-
-	if (!read_object(file, &object))
-		return false;
-	function = find_function(&object, address);
-	if (!function)
-		function = exported;
 	if (!function)
 		return false;
 	/* The compiler adds ".part.0" and others. */
 	length = (int)strcspn(function, ".");
-	if (debug_line_find(&object.debug, address, &line)) {
-		leave_headers(&line);
-		snprintf(text, size, "%.*s() %s:%u", length, function, without_folders(line.file),
-			 line.line);
-	} else {
+	file = line_of_program(module, address, &number);
+	if (file)
+		snprintf(text, size, "%.*s() %s:%d", length, function, file, number);
+	else
 		snprintf(text, size, "%.*s()", length, function);
-	}
 	return true;
+}
+
+static bool write_by_libdw(uint64_t address, char *text, size_t size)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct Dwfl_Module *module;
+	struct Dwfl *dwfl = NULL;
+	bool found = false;
+
+	pthread_once(&once, load);
+	if (!libdw.is_there)
+		return false;
+	/* elfutils is not thread-safe everywhere. */
+	pthread_mutex_lock(&lock);
+	dwfl = libdw.begin(&libdw.callbacks);
+	if (dwfl && libdw.linux_proc_report(dwfl, getpid()) == 0 &&
+	    libdw.report_end(dwfl, NULL, NULL) == 0) {
+		module = libdw.addrmodule(dwfl, address);
+		found = module && write_found(module, address, text, size);
+	}
+	if (dwfl)
+		libdw.end(dwfl);
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 void symbol_write(uintptr_t address, char *text, size_t size)
 {
 	struct link_map *module = NULL;
-	struct bytes file;
 	Dl_info info;
-	bool is_program, found = false;
 
 	if (dladdr1((const void *)address, &info, (void **)&module, RTLD_DL_LINKMAP) == 0 ||
-	    !module) {
+	    !module)
 		snprintf(text, size, "0x%lx", (unsigned long)address);
+	else if (write_by_libdw(address, text, size))
 		return;
-	}
-	is_program = module->l_name[0] == '\0';
-	if (map(is_program ? "/proc/self/exe" : module->l_name, &file)) {
-		found = write_found(&file, address - module->l_addr, info.dli_sname, text, size);
-		munmap((void *)(uintptr_t)file.at, file.size);
-	}
-	if (!found)
+	else if (info.dli_sname)
+		snprintf(text, size, "%s()", info.dli_sname);
+	else
 		snprintf(text, size, "%s+0x%lx", without_folders(info.dli_fname),
 			 (unsigned long)(address - module->l_addr));
 }
