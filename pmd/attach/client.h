@@ -143,8 +143,8 @@ struct share_client {
 	/* engine's thread: */
 	/* that of the last packet sent; NULL: none, or packets to that process are held */
 	struct client_direct *last_direct;
-	struct client_direct *aimed;	   /* that of the packet that is being built, or NULL */
-	struct client_direct *placing;	   /* `aimed`, if the packet is in one of its buffers */
+	struct client_direct *aimed;   /* that of the packet that is being built, or NULL */
+	struct client_direct *placing; /* `aimed`, if the packet is in one of its buffers */
 	bool places_below;  /* isolated: the memif to the owner has packets that were not pushed */
 	bool expects_long;  /* the last packet sent was long */
 	struct taker taker; /* of long packets from direct channels */
