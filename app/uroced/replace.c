@@ -3,8 +3,8 @@
 #include "replace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +22,13 @@
 
 #define ANSWER_MS 5000
 #define LEAVE_MS  10000
-/* of the command that the service manager waits for: the other uroced goes on (uroced.service) */
-#define REFUSED_STATUS 2
+/* in place of the new main process: the other uroced goes on */
+#define REFUSED 0
 
 static int others[SETTINGS_PORTS_MAX]; /* connections to the other uroced, by port */
 static size_t other_count;
 static size_t own_count;    /* ports of these that this uroced has, too */
-static int command_fd = -1; /* the command that the service manager waits for reads its end */
+static int command_fd = -1; /* the command that the service manager waits for has the other end */
 
 static int replace_connect(const struct settings *settings, uint32_t number)
 {
@@ -109,12 +109,12 @@ static int replace_ask_port(int fd, struct serve_passed *passed, int *table, siz
 	return 0;
 }
 
-/* End the command that the service manager waits for. */
-static void replace_tell_command(uint8_t status)
+/* Say the last word to the command that the service manager waits for. */
+static void replace_tell_command(const void *word, size_t size)
 {
 	if (command_fd < 0)
 		return;
-	if (write(command_fd, &status, sizeof(status)) != sizeof(status))
+	if (send(command_fd, word, size, MSG_NOSIGNAL) != (ssize_t)size)
 		log_warn("--replace: the command has ended before: %s", strerror(errno));
 	close(command_fd);
 	command_fd = -1;
@@ -123,6 +123,8 @@ static void replace_tell_command(uint8_t status)
 /* The other uroced goes on. */
 static int replace_say_why(const char *path, int rc)
 {
+	const pid_t refused = REFUSED;
+
 	if (rc == -EPERM)
 		log_error("--replace: the uroced at %s is another user's", path);
 	else if (rc == -EOPNOTSUPP)
@@ -135,7 +137,7 @@ static int replace_say_why(const char *path, int rc)
 			  path);
 	else
 		log_error("--replace: the uroced at %s: %s", path, strerror(-rc));
-	replace_tell_command(REFUSED_STATUS);
+	replace_tell_command(&refused, sizeof(refused));
 	return rc;
 }
 
@@ -180,12 +182,34 @@ int replace_ask(const struct settings *settings, size_t count, struct serve_pass
 	return replace_find_more(settings, ports);
 }
 
-/* Wait for the process that takes over, and end as it says. */
+/* Do what the process that takes over says, and end as it says. The service manager believes the
+ * service's main process and its own commands, and not yet the process that takes over
+ * (NotifyAccess=exec of systemd). If the other uroced goes on, it reads its settings again. */
 static void replace_be_command(int fd)
 {
-	uint8_t status;
+	pid_t pid;
+	char byte;
+	int rc;
 
-	_exit(read(fd, &status, sizeof(status)) == sizeof(status) ? status : EXIT_FAILURE);
+	if (read(fd, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(EXIT_FAILURE);
+	if (pid == REFUSED)
+		_exit(kill(service_main(), SIGHUP) == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	rc = service_set_main(pid);
+	if (send(fd, &rc, sizeof(rc), MSG_NOSIGNAL) != sizeof(rc))
+		_exit(EXIT_FAILURE);
+	_exit(read(fd, &byte, sizeof(byte)) == sizeof(byte) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* Let the command tell that this is the service's main process from now on. 0 or -errno. */
+static int replace_become_main(void)
+{
+	const pid_t pid = getpid();
+	int rc;
+
+	if (send(command_fd, &pid, sizeof(pid), MSG_NOSIGNAL) != sizeof(pid))
+		return -errno;
+	return read(command_fd, &rc, sizeof(rc)) == sizeof(rc) ? rc : -EPIPE;
 }
 
 int replace_leave_command(void)
@@ -193,9 +217,9 @@ int replace_leave_command(void)
 	int fds[2];
 	pid_t child;
 
-	if (!service_is_beside())
+	if (service_main() == 0)
 		return 0;
-	child = pipe2(fds, O_CLOEXEC) == 0 ? fork() : -1;
+	child = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0 ? fork() : -1;
 	if (child < 0) {
 		log_error("--replace: cannot start a process: %s", strerror(errno));
 		return -errno;
@@ -216,14 +240,16 @@ int replace_leave_command(void)
 
 void replace_end_command(void)
 {
-	replace_tell_command(EXIT_SUCCESS);
+	const char byte = 0;
+
+	replace_tell_command(&byte, sizeof(byte));
 }
 
 void replace_take_over(void *arg)
 {
 	(void)arg;
 	/* Before the other one ends: else the service would end with it. */
-	if (command_fd >= 0 && other_count > 0 && service_become_main() != 0) {
+	if (command_fd >= 0 && other_count > 0 && replace_become_main() != 0) {
 		log_error(
 			"--replace: the service manager cannot be told of this process: the other "
 			"uroced goes on");

@@ -182,16 +182,16 @@ int service_notify(const char *state)
 	return service_send(state, -1);
 }
 
-bool service_is_beside(void)
+pid_t service_main(void)
 {
-	return getenv("NOTIFY_SOCKET") && service_number("MAINPID") > 0;
+	return getenv("NOTIFY_SOCKET") ? (pid_t)service_number("MAINPID") : 0;
 }
 
-int service_become_main(void)
+int service_set_main(pid_t pid)
 {
 	char state[32];
 
-	snprintf(state, sizeof(state), "MAINPID=%d", getpid());
+	snprintf(state, sizeof(state), "MAINPID=%d", pid);
 	return service_notify(state);
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The name by which the service manager keeps the resume table of a port; its number follows. */
 #define SERVICE_TABLE "uroce-resume-"
@@ -31,13 +32,13 @@ void service_path(int fd, char *path, size_t size);
  * names none, or -errno. */
 int service_notify(const char *state);
 
-/** Return true if the service manager runs this process beside the service's main process, whose
- * number it tells (ExecReload= of systemd). */
-bool service_is_beside(void);
+/** Return the service's main process if the service manager runs this process beside it
+ * (ExecReload= of systemd), or 0. */
+pid_t service_main(void);
 
-/** Tell the service manager that this process is the service's main process from now on. 0 or
+/** Tell the service manager that a process is the service's main process from now on. 0 or
  * -errno. */
-int service_become_main(void);
+int service_set_main(pid_t pid);
 
 /** Return true if the service manager keeps descriptors for the next process. */
 bool service_keeps(void);

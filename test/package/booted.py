@@ -24,6 +24,13 @@ CONFIG = """[uroce]
 port = local0
 ip = 198.18.0.1/24
 """
+# Its other end may come later; the kernel has an interface at once.
+KERNEL_CONFIG = """[uroce]
+[port uroce0]
+port = net_memif0,role=server,socket=/run/uroce/wire.sock
+kernel = shared
+"""
+TUN = "mkdir -p /dev/net; test -e /dev/net/tun || mknod -m 666 /dev/net/tun c 10 200"
 # A service of the user's, which knows nothing of uroce, and does not run as root.
 SERVICE = """[Service]
 DynamicUser=yes
@@ -144,6 +151,7 @@ class BootedTest:
                     self._check("the service of a kernel interface attaches an eBPF program", self._early_drop)
                 else:
                     self._report.skip("package: booted: an eBPF program", "needs Linux 6.6, and root that may load eBPF programs")
+                self._check("the service makes a kernel interface", self._kernel)
                 self._check("a drop-in makes a service run on uroce", self._drop_in)
                 self._check("a killed uroced starts again", self._restart)
                 self._check("the socket's group is the administrator's choice", self._socket_group)
@@ -216,6 +224,20 @@ class BootedTest:
         mount = re.search(r" / / (\S+) ", self._machine.run(f"cat /proc/{pid}/mountinfo")).group(1)
         if "ro" not in mount.split(","):
             raise CheckFailed(f"its root is mounted {mount}")
+        self._machine.run(f"mknod /dev/other c 1 3; test -e /proc/{pid}/root/dev/null; ! test -e /proc/{pid}/root/dev/other")
+
+    def _kernel(self):
+        """It opens /dev/net/tun, the only device that its unit leaves it."""
+        self._machine.write("/etc/uroce/uroce.conf", KERNEL_CONFIG)
+        try:
+            self._machine.run(f"{TUN}; systemctl stop uroced.socket uroced.service; systemctl start uroced.service")
+            if subprocess.run(["nsenter", "--target", str(self._machine.pid), "--net", "ip", "link", "show", "shared"],
+                              stdout=subprocess.DEVNULL, check=False).returncode:
+                raise CheckFailed("there is no interface", self._machine.try_("systemctl status uroced.service")[1].splitlines())
+        finally:
+            self._machine.try_("systemctl stop uroced.service")
+            self._machine.write("/etc/uroce/uroce.conf", CONFIG)
+            self._machine.run("systemctl start uroced.socket uroced.service")
 
     def _drop_in(self):
         self._machine.write("/etc/systemd/system/pong.service", SERVICE)

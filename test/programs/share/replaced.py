@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroced --replace, without a service manager, on ports of each kind: the programs on them go on."""
+"""uroced --replace, on ports of each kind, and as the command of a service manager: the programs on them go on."""
 
+import contextlib
 import os
+import socket
+import struct
 import tempfile
 
 from harness.process import LocalHost, Process, run, wait_until
@@ -23,6 +26,7 @@ port = local1
 ip = 198.19.0.1/24
 """
 WRITE = ["ib_write_bw"]
+CREDENTIALS = struct.Struct("3i")  # of unix(7): process, user, group
 # name, options of uroced, program, its device, options of a server that is not attached
 CASES = (
     ("a local port, XRC", LOCAL, ["ib_send_bw", "-c", "XRC"], DEVICE, None),
@@ -50,12 +54,12 @@ class ReplacedTest:
         for name in ("udp0", "udp1"):
             run("ip", "link", "set", name, "up")
         for number, case in enumerate(CASES):
-            self._report.check(f"restart: --replace on {case[0]}", self._run, number, *case[1:])
-            self._end()
-        self._report.check("restart: --replace with one port less", self._fewer)
-        self._end()
+            self._check(f"on {case[0]}", self._run, number, *case[1:])
+        self._check("with one port less", self._fewer)
+        self._check("as a service manager's command", self._commanded)
 
-    def _end(self):
+    def _check(self, name, function, *args):
+        self._report.check(f"restart: --replace {name}", function, *args)
         for process in self._processes:
             process.kill()
         self._processes.clear()
@@ -63,11 +67,15 @@ class ReplacedTest:
     def _words(self, words):
         return [word.format(dir=self._dir) for word in words]
 
-    def _uroced(self, name, options, *more):
-        socket = os.path.join(self._dir, "uroced.sock")
-        uroced = Process([UROCED, *self._words(options), "--socket", socket, "--file-prefix", f"replaced-{os.getpid()}",
+    def _start_uroced(self, name, options, *more, before=()):
+        path = os.path.join(self._dir, "uroced.sock")
+        uroced = Process([*before, UROCED, *self._words(options), "--socket", path, "--file-prefix", f"replaced-{os.getpid()}",
                           "--log-level", "info", *more], os.path.join(self._dir, name), 0)
         self._processes.append(uroced)
+        return uroced
+
+    def _uroced(self, name, options, *more):
+        uroced = self._start_uroced(name, options, *more)
         if not wait_until(lambda: uroced.poll() is not None or "ready:" in uroced.output(), SECONDS) or uroced.poll() is not None:
             raise CheckFailed("uroced does not start", uroced.story(name))
         return uroced
@@ -77,7 +85,8 @@ class ReplacedTest:
         self._processes.append(program)
         return program
 
-    def _run(self, number, options, program, device, server_options):
+    def _begin(self, number, options, program, device, server_options):
+        """Start an uroced, and the programs."""
         port = PORT + number
         self._dir = tempfile.mkdtemp(dir=self._work_dir)
         with open(os.path.join(self._dir, "ports.conf"), "w", encoding="ascii") as file:
@@ -91,11 +100,45 @@ class ReplacedTest:
         client = self._program("client", attached, [*argv, "127.0.0.1"])
         wait_until(lambda: "#bytes" in client.output() or client.poll() is not None, SECONDS)
         self._goes_on(client, server, uroced)
+        return uroced, client, server
+
+    def _run(self, number, options, *more):
+        uroced, client, server = self._begin(number, options, *more)
         for turn in range(1, TIMES + 1):
             last, uroced = uroced, self._uroced(f"uroced-{turn}", options, "--replace")
             if last.wait(SECONDS) != 0:
                 raise CheckFailed("the replaced uroced fails", last.story("uroced"))
             self._goes_on(client, server, uroced)
+
+    def _commanded(self):
+        """The manager runs the new uroced beside the service's main process, and hears that the main process is another one now."""
+        last, client, server = self._begin(len(CASES), LOCAL, WRITE, DEVICE, None)
+        path = os.path.join(self._dir, "notify")
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager:
+            manager.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            manager.settimeout(SECONDS)
+            manager.bind(path)
+            command = self._start_uroced("command", LOCAL, "--replace", before=["env", f"NOTIFY_SOCKET={path}", f"MAINPID={last.pid}"])
+            main = self._listen(manager, command, last.pid)
+        if command.wait(SECONDS) != 0 or last.wait(SECONDS) != 0:
+            raise CheckFailed("the command or the replaced uroced fails", [*command.story("command"), *last.story("uroced")])
+        if main in (last.pid, command.pid) or not os.path.exists(f"/proc/{main}"):
+            raise CheckFailed(f"the main process is {main}", command.story("command"))
+        self._goes_on(client, server, command)
+
+    @staticmethod
+    def _listen(manager, command, main):
+        """Read messages until all is ready, and return the main process. As systemd with NotifyAccess=exec, believe that process
+        and the command alone."""
+        while True:
+            text, control, _, _ = manager.recvmsg(4096, socket.CMSG_SPACE(CREDENTIALS.size))
+            sender = CREDENTIALS.unpack(control[0][2])[0]
+            if sender not in (main, command.pid):
+                raise CheckFailed(f"another process than {main} and {command.pid} says {text}: {sender}", command.story("command"))
+            fields = dict(line.split("=", 1) for line in text.decode().splitlines())
+            main = int(fields.get("MAINPID", main))
+            if "READY" in fields:
+                return main
 
     @staticmethod
     def _goes_on(client, server, uroced):
