@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import tempfile
 
 from harness.process import ask
@@ -13,6 +14,7 @@ from harness.tools import UROCE_RUN
 SECONDS = 60
 TOP_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 SOURCE = os.path.join(TOP_DIR, "config", "ci", "c", "send_test.c")
+START = os.path.join(TOP_DIR, "config", "ci", "start.sh")
 TSAN_FILE = os.path.join(TOP_DIR, "config", "ci", "tsan.supp")
 PROGRAMS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs")
 SEND_TEST, NO_PIDFD = (os.path.abspath(os.path.join(PROGRAMS, name)) for name in ("send_test", "no_pidfd"))
@@ -53,6 +55,7 @@ class CiTest:
             self._check("read-only /tmp", self._read_only_tmp)
             self._check("TMPDIR", self._tmpdir)
             self._check("sudo: uroce-run inside", self._sudo)
+            self._check("start.sh: only its user can read the environment", self._start)
         finally:
             shutil.rmtree(self._dir)
 
@@ -121,3 +124,25 @@ class CiTest:
             raise CannotRun("no sudo without a password")
         script = f'sudo -n {UROCE_RUN} --socket "$UROCE_SOCKET" -- {SEND_TEST}'
         expect([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", script])
+
+    def _start(self):
+        """The job's environment is in a file until start.sh has read it. A command before uroce-run looks who can get there."""
+        work = tempfile.mkdtemp(dir=self._dir)
+        shim = os.path.join(self._dir, "uroce-run")
+        with open(shim, "w", encoding="ascii") as file:
+            file.write('#!/bin/sh\nfor last; do :; done\nstat -c %A "$last" >"$0.seen"\n'
+                       f'exec {os.path.abspath(UROCE_RUN)} "$@"\n')
+        os.chmod(shim, 0o755)
+        done = ask(["sh", "-c", 'umask 0; exec sh "$0"', START], SECONDS,
+                   env={**os.environ, "TMPDIR": work, "PATH": f"{self._dir}:{os.environ['PATH']}"})
+        found = dict(line.split("=", 1) for line in done.stdout.splitlines())
+        try:
+            with open(f"{shim}.seen", encoding="ascii") as file:
+                mode = file.read().strip()
+            left = [name for name in os.listdir(work) if not name.startswith("uroce-local-")]
+            if done.returncode or mode != "drwx------" or left or "UROCE_SOCKET" not in found:
+                raise CheckFailed(f"exit {done.returncode}, mode {mode}, left {left}",
+                                  [*done.stdout.splitlines(), *done.stderr.splitlines()])
+        finally:
+            if "UROCE_CI_PID" in found:
+                os.kill(int(found["UROCE_CI_PID"]), signal.SIGTERM)
