@@ -413,10 +413,11 @@ static int serve_until_the_end(const struct settings *settings, size_t count, bo
 	return rc == 0 && all_are_lost() ? -ENODEV : rc;
 }
 
-/* End here if DPDK is just starting and programs may wait for the next uroced. */
-static void stop_telemetry(bool is_waited_for, int status)
+/* If DPDK is just starting and programs wait for the next uroced, end here: what takes memory from
+ * this process would wait until EAL has filled its own. The tables are right at any time. */
+static void stop_telemetry(int status)
 {
-	if (telemetry_thread_stop(is_waited_for))
+	if (telemetry_thread_stop(service_keeps() || all_must_leave()))
 		return;
 	fflush(NULL);
 	_exit(status);
@@ -443,7 +444,6 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.take_over = replace_take_over,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
-	bool is_waited_for;
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -490,9 +490,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	if (rc == 0)
 		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));
 	scrape_stop();
-	is_waited_for = service_keeps() || all_must_leave();
+	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	destroy_all();
-	stop_telemetry(is_waited_for, rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
