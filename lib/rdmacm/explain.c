@@ -16,19 +16,22 @@
 bool explain_wanted;
 bool inject_rules;
 
-/* uroce-run has set the variable (config/environ.c), which the library of the devices reads at the
- * first call. */
+/* Another libibverbs.so.1 does not have this symbol. */
+#pragma weak uroce_private_cm
+
+/* uroce-run has set the variables (config/environ.c). The library of the devices reads them at the
+ * first call, and is not loaded before that: the program may still choose it. */
 __attribute__((constructor)) static void explain_start(void)
 {
 	const char *value = secure_getenv("UROCE_EXPLAIN");
 
-	explain_wanted = value && strcmp(value, "yes") == 0 && cm_calls();
-	inject_rules = secure_getenv("UROCE_INJECT") && cm_calls();
+	explain_wanted = value && strcmp(value, "yes") == 0 && uroce_private_cm;
+	inject_rules = secure_getenv("UROCE_INJECT") && uroce_private_cm;
 }
 
 int id_failure(const char *call)
 {
-	return -cm_calls()->inject_into_rdma_call(call);
+	return cm_calls() ? -cm_calls()->inject_into_rdma_call(call) : 0;
 }
 
 void explain_say(int error, const char *format, ...)
@@ -39,13 +42,17 @@ void explain_say(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	cm_calls()->reason_say(error, "%s", text);
+	if (cm_calls())
+		cm_calls()->reason_say(error, "%s", text);
 }
 
 struct id_call explain_enter(const char *name)
 {
-	cm_calls()->reason_enter(name);
-	return (struct id_call){true};
+	const bool entered = cm_calls() != NULL;
+
+	if (entered)
+		cm_calls()->reason_enter(name);
+	return (struct id_call){.entered = entered};
 }
 
 void explain_leave(void)
@@ -55,7 +62,8 @@ void explain_leave(void)
 
 void explain_failure(int error)
 {
-	cm_calls()->explain_call(error);
+	if (cm_calls())
+		cm_calls()->explain_call(error);
 }
 
 /* Write "ADDRESS:PORT", or the GID and the service of AF_IB. */
