@@ -20,60 +20,37 @@
 #define FRAMES_MAX 24 /* ours among them */
 #define SHOWN_MAX  3
 
+/* A place in the code, from which an object was created. It stays for ever: there are few. */
+struct place {
+	LIST_ENTRY(place) next;
+	const void *address; /* a return address */
+	bool is_ours;	     /* in one of our libraries */
+	bool is_beginning;   /* of the program or a thread, and no function of its own */
+	char text[ORIGIN_TEXT_MAX];
+};
+
+/* Held while a file is read, so only threads that create objects wait for it. */
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, place) buckets[BUCKETS];
+} places = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 struct origin {
 	LIST_ENTRY(origin) next;
 	const void *object;
-	int count;
-	void *frames[FRAMES_MAX]; /* return addresses, the innermost first */
+	unsigned int count;
+	const struct place *places[SHOWN_MAX]; /* the innermost first */
 };
 
+/* Held for short times: the engine takes it. */
 static struct {
 	pthread_mutex_t lock;
 	LIST_HEAD(, origin) buckets[BUCKETS];
 } origins = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static unsigned int bucket_of(const void *object)
+static unsigned int bucket_of(const void *address)
 {
-	return (unsigned int)(((uintptr_t)object >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 32) %
-	       BUCKETS;
-}
-
-static struct origin *find_locked(const void *object)
-{
-	struct origin *origin;
-
-	LIST_FOREACH (origin, &origins.buckets[bucket_of(object)], next) {
-		if (origin->object == object)
-			return origin;
-	}
-	return NULL;
-}
-
-void origin_keep(const void *object)
-{
-	struct origin *origin = malloc(sizeof(*origin));
-
-	/* Without memory the object has no origin. */
-	if (!origin)
-		return;
-	origin->object = object;
-	origin->count = backtrace(origin->frames, FRAMES_MAX);
-	origin_drop(object);
-	pthread_mutex_lock(&origins.lock);
-	LIST_INSERT_HEAD(&origins.buckets[bucket_of(object)], origin, next);
-	pthread_mutex_unlock(&origins.lock);
-}
-
-void origin_drop(const void *object)
-{
-	struct origin *origin;
-
-	pthread_mutex_lock(&origins.lock);
-	origin = find_locked(object);
-	if (origin)
-		LIST_REMOVE(origin, next);
-	pthread_mutex_unlock(&origins.lock);
-	free(origin);
+	return (unsigned int)((uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS;
 }
 
 /* Return true for an address in one of our libraries. */
@@ -97,42 +74,122 @@ static bool is_ours(const void *address)
 /* Return true for a function that is the beginning of a program or thread, and not its own. */
 static bool is_beginning(const char *text)
 {
-	return strncmp(text, "__libc_start", strlen("__libc_start")) == 0 ||
-	       strncmp(text, "_start", strlen("_start")) == 0 ||
-	       strncmp(text, "start_thread", strlen("start_thread")) == 0 ||
-	       strncmp(text, "libc.so", strlen("libc.so")) == 0;
+	static const char *const functions[] = {
+		"__libc_start_main",	  "__libc_start_call_main",
+		"__libc_start_main_impl", "_start",
+		"start_thread",		  "clone3",
+	};
+	const size_t length = strcspn(text, "(+");
+
+	for (size_t i = 0; i < RTE_DIM(functions); i++) {
+		if (strlen(functions[i]) == length && strncmp(text, functions[i], length) == 0)
+			return true;
+	}
+	return strncmp(text, "libc.so", strlen("libc.so")) == 0;
+}
+
+/* Return the place of a return address, or NULL without memory. The first time it reads the
+ * program's file, which takes some milliseconds. */
+static const struct place *find_place(const void *address)
+{
+	struct place *place;
+
+	pthread_mutex_lock(&places.lock);
+	LIST_FOREACH (place, &places.buckets[bucket_of(address)], next) {
+		if (place->address == address)
+			break;
+	}
+	if (!place)
+		place = calloc(1, sizeof(*place));
+	if (place && !place->address) {
+		place->address = address;
+		place->is_ours = is_ours(address);
+		/* The call is before the return address. */
+		if (!place->is_ours)
+			symbol_write((uintptr_t)address - 1, place->text, sizeof(place->text));
+		place->is_beginning = is_beginning(place->text);
+		LIST_INSERT_HEAD(&places.buckets[bucket_of(address)], place, next);
+	}
+	pthread_mutex_unlock(&places.lock);
+	return place;
+}
+
+static struct origin *find_locked(const void *object)
+{
+	struct origin *origin;
+
+	LIST_FOREACH (origin, &origins.buckets[bucket_of(object)], next) {
+		if (origin->object == object)
+			return origin;
+	}
+	return NULL;
+}
+
+void origin_keep(const void *object)
+{
+	struct origin *origin = calloc(1, sizeof(*origin));
+	void *frames[FRAMES_MAX];
+	int count;
+
+	/* Without memory the object has no origin. */
+	if (!origin)
+		return;
+	origin->object = object;
+	count = backtrace(frames, FRAMES_MAX);
+	for (int i = 0; i < count && origin->count < SHOWN_MAX; i++) {
+		const struct place *place = find_place(frames[i]);
+
+		if (!place || place->is_beginning)
+			break;
+		if (!place->is_ours)
+			origin->places[origin->count++] = place;
+	}
+	origin_drop(object);
+	pthread_mutex_lock(&origins.lock);
+	LIST_INSERT_HEAD(&origins.buckets[bucket_of(object)], origin, next);
+	pthread_mutex_unlock(&origins.lock);
+}
+
+void origin_drop(const void *object)
+{
+	struct origin *origin;
+
+	pthread_mutex_lock(&origins.lock);
+	origin = find_locked(object);
+	if (origin)
+		LIST_REMOVE(origin, next);
+	pthread_mutex_unlock(&origins.lock);
+	free(origin);
 }
 
 const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])
 {
-	struct origin copy = {.count = 0};
 	const struct origin *origin;
-	char place[ORIGIN_TEXT_MAX];
 	size_t length = 0;
-	int shown = 0;
 
 	text[0] = '\0';
 	pthread_mutex_lock(&origins.lock);
 	origin = find_locked(object);
-	if (origin)
-		copy = *origin;
-	pthread_mutex_unlock(&origins.lock);
-	for (int i = 0; i < copy.count && shown < SHOWN_MAX; i++) {
-		if (is_ours(copy.frames[i]))
-			continue;
-		/* The call is before the return address. */
-		symbol_write((uintptr_t)copy.frames[i] - 1, place, sizeof(place));
-		if (is_beginning(place))
-			break;
-		if (shown == 0)
+	for (unsigned int i = 0; origin && i < origin->count && length < ORIGIN_TEXT_MAX; i++) {
+		if (i == 0)
 			length = (size_t)snprintf(text, ORIGIN_TEXT_MAX, "; %s was created by: %s",
-						  what, place);
+						  what, origin->places[i]->text);
 		else
 			length += (size_t)snprintf(text + length, ORIGIN_TEXT_MAX - length, " < %s",
-						   place);
-		if (length >= ORIGIN_TEXT_MAX)
-			break;
-		shown++;
+						   origin->places[i]->text);
 	}
+	pthread_mutex_unlock(&origins.lock);
 	return text;
+}
+
+void origin_before_fork(void)
+{
+	pthread_mutex_lock(&places.lock);
+	pthread_mutex_lock(&origins.lock);
+}
+
+void origin_after_fork(void)
+{
+	pthread_mutex_unlock(&origins.lock);
+	pthread_mutex_unlock(&places.lock);
 }

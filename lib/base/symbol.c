@@ -43,6 +43,13 @@ static struct libdw {
 	bool is_there;
 } libdw;
 
+/* Look for no file with debug information beside the module's own: libdw would ask a server on the
+ * network, if the user's environment names one (debuginfod). */
+static int find_no_debuginfo(struct Dwfl_Module *module __rte_unused, ...)
+{
+	return -1;
+}
+
 static void load(void)
 {
 	static const struct {
@@ -58,7 +65,6 @@ static void load(void)
 		{"dwfl_module_getsrc", offsetof(struct libdw, module_getsrc)},
 		{"dwfl_lineinfo", offsetof(struct libdw, lineinfo)},
 		{"dwfl_linux_proc_find_elf", offsetof(struct libdw, callbacks.find_elf)},
-		{"dwfl_standard_find_debuginfo", offsetof(struct libdw, callbacks.find_debuginfo)},
 	};
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 
@@ -71,6 +77,7 @@ static void load(void)
 			return;
 		memcpy((char *)&libdw + symbols[i].offset, &symbol, sizeof(symbol));
 	}
+	libdw.callbacks.find_debuginfo = (void (*)(void))find_no_debuginfo;
 	libdw.is_there = true;
 }
 
@@ -135,7 +142,6 @@ static bool write_found(struct Dwfl_Module *module, uint64_t address, char *text
 
 static bool write_by_libdw(uint64_t address, char *text, size_t size)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct Dwfl_Module *module;
 	struct Dwfl *dwfl = NULL;
@@ -144,8 +150,6 @@ static bool write_by_libdw(uint64_t address, char *text, size_t size)
 	pthread_once(&once, load);
 	if (!libdw.is_there)
 		return false;
-	/* elfutils is not thread-safe everywhere. */
-	pthread_mutex_lock(&lock);
 	dwfl = libdw.begin(&libdw.callbacks);
 	if (dwfl && libdw.linux_proc_report(dwfl, getpid()) == 0 &&
 	    libdw.report_end(dwfl, NULL, NULL) == 0) {
@@ -154,7 +158,6 @@ static bool write_by_libdw(uint64_t address, char *text, size_t size)
 	}
 	if (dwfl)
 		libdw.end(dwfl);
-	pthread_mutex_unlock(&lock);
 	return found;
 }
 

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Write "function() file.c:12", as much of it as is known, or "module+0x12". MT-safe. */
+/** Write "function() file.c:12", as much of it as is known, or "module+0x12". By one
+ * thread at a time: libdw has state. */
 void symbol_write(uintptr_t address, char *text, size_t size);
 
 #endif

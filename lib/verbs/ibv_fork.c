@@ -13,6 +13,7 @@
  * Registered memory needs no special care: the transport runs in this process and accesses its
  * pages as any code does, so copy-on-write between parent and child works by itself.
  */
+#include "base/origin.h"
 #include "cm/ports.h"
 #include "private.h"
 #include "inject.h"
@@ -94,10 +95,12 @@ static void before_fork(void)
 	device_list_lock();
 	device_list_visit(lock_device, NULL);
 	handles_lock();
+	origin_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
+	origin_after_fork();
 	handles_unlock();
 	device_list_visit(unlock_device, NULL);
 	device_list_unlock();
@@ -105,6 +108,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+	origin_after_fork();
 	handles_unlock();
 	fork_generation++;
 	cm_ports_forget();

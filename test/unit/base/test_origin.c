@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "base/origin.h"
 #include "symbol.h"
 #include "test.h"
@@ -52,6 +54,22 @@ TEST(origin_keep__the_newest_object_at_an_address_counts)
 	origin_write(&object, "it", text);
 	assert_null(strstr(text, "call_create"));
 	origin_drop(&object);
+}
+
+/* A place is looked up once. */
+TEST(origin_keep__of_many_objects_from_one_place)
+{
+	static const int objects[2000];
+	char first[ORIGIN_TEXT_MAX], last[ORIGIN_TEXT_MAX];
+
+	for (size_t i = 0; i < RTE_DIM(objects); i++)
+		call_create(&objects[i]);
+	origin_write(&objects[0], "it", first);
+	origin_write(&objects[RTE_DIM(objects) - 1], "it", last);
+	assert_string_equal(first, last);
+	assert_true(strlen(first) > 0);
+	for (size_t i = 0; i < RTE_DIM(objects); i++)
+		origin_drop(&objects[i]);
 }
 
 TEST(origin_note__keeps_nothing_while_nobody_wants_reasons)

@@ -13,7 +13,8 @@
 /* Room for what origin_write says. */
 #define ORIGIN_TEXT_MAX 192
 
-/** Keep the stack of the calling thread for an object, which is created now. MT-safe. */
+/** Keep the stack of the calling thread for an object, which is created now. MT-safe. It may read
+ * the program's files, which takes milliseconds: not under the engine's lock. */
 void origin_keep(const void *object) __attribute__((cold));
 
 /** Forget an object, before it is destroyed. MT-safe. */
@@ -36,12 +37,16 @@ static inline void origin_forget(const void *object)
  * Write where an object was created, as "; WHAT was created by: f() file.c:12 < main() file.c:40":
  * the innermost functions of the program. A function without debug information is "module+0x12".
  *
- * MT-safe. It reads the files of the program, so it may take some milliseconds.
+ * MT-safe.
  *
  * @return
  *   `text`, which is empty if nothing is known.
  */
 const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])
 	__attribute__((cold));
+
+/** Around fork(): no other thread is in this file then. */
+void origin_before_fork(void);
+void origin_after_fork(void);
 
 #endif
