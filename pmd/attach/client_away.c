@@ -254,6 +254,8 @@ int client_away_ms(const struct share_client *client)
 {
 	const uint64_t since_ns = __atomic_load_n(&client->away.since_ns, __ATOMIC_RELAXED);
 
+	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED))
+		return -1;
 	return now_ns() - since_ns < SOON_NS ? SOON_MS : LATER_MS;
 }
 

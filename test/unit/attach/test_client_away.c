@@ -279,8 +279,10 @@ TEST(client_seek__not_for_ever)
 {
 	go_away();
 	client.away.end_ns = 1;
+	assert_true(client_away_ms(&client) > 0);
 	seek();
 	assert_true(client.lost);
+	assert_int_equal(client_away_ms(&client), -1);
 }
 
 /* An owner that is away for long must not cost its programs much time. */
