@@ -283,8 +283,10 @@ static bool read_after(const char *text, struct inject_rule *rule)
 	for (size_t i = 0; i < RTE_DIM(units); i++) {
 		if (end == text || strcmp(end, units[i].unit) != 0)
 			continue;
+		if (!(value >= 0 && value * units[i].ns <= AFTER_MAX_S * 1e9))
+			return false;
 		rule->after_ns = (uint64_t)(value * units[i].ns);
-		return value >= 0 && value * units[i].ns <= AFTER_MAX_S * 1e9;
+		return true;
 	}
 	return false;
 }
