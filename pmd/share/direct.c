@@ -57,7 +57,7 @@ bool direct_tell_taken(const struct direct_tx *tx, uint32_t *given, uint32_t *ta
 void direct_look(struct direct_tx *tx)
 {
 	/* Acquire: the receiver has read the packets that it gave back, so they may be
-	 * overwritten. Pairs with direct_tell. */
+	 * overwritten. Pairs with direct_give_back. */
 	const uint32_t cons = __atomic_load_n(&tx->ring->cons, __ATOMIC_ACQUIRE);
 
 	/* An impossible index is, for example, one that goes backwards. */
@@ -106,14 +106,16 @@ void direct_done(struct direct_rx *rx, uint32_t index)
 
 void direct_give_back(struct direct_rx *rx)
 {
-	const uint32_t before = rx->own;
+	uint32_t own = rx->own;
 
-	while (rx->own != rx->seen && rx->done[rx->own % DIRECT_SLOTS])
-		rx->done[rx->own++ % DIRECT_SLOTS] = false;
+	while (own != rx->seen && rx->done[own % DIRECT_SLOTS])
+		rx->done[own++ % DIRECT_SLOTS] = false;
+	if (own == rx->own)
+		return;
+	__atomic_store_n(&rx->own, own, __ATOMIC_RELAXED);
 	/* Release: the packets were read before the sender may overwrite them. Pairs with
 	 * direct_look. */
-	if (rx->own != before)
-		__atomic_store_n(&rx->ring->cons, rx->own, __ATOMIC_RELEASE);
+	__atomic_store_n(&rx->ring->cons, own, __ATOMIC_RELEASE);
 }
 
 void direct_end(struct direct_rx *rx)
@@ -129,10 +131,12 @@ void direct_end(struct direct_rx *rx)
 
 bool direct_is_over(const struct direct_rx *rx)
 {
-	return rx->ends && rx->seen == rx->own && rx->seen == rx->end;
+	/* The sender may take back packets that direct_end has seen. */
+	return rx->ends && rx->seen == rx->own && (rx->seen == rx->end || !direct_has_next(rx));
 }
 
 bool direct_waits(const struct direct_rx *rx)
 {
-	return direct_has(rx->ring, __atomic_load_n(&rx->ring->cons, __ATOMIC_RELAXED));
+	/* Not the index in the ring: the sender may write it. */
+	return direct_has(rx->ring, __atomic_load_n(&rx->own, __ATOMIC_RELAXED));
 }

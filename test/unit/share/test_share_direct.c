@@ -369,6 +369,42 @@ TEST(direct_is_over__when_all_is_taken_and_given_back)
 	ends_fini(&ends);
 }
 
+/* The sender takes a packet back that direct_end saw. */
+TEST(direct_is_over__does_not_wait_for_what_was_taken_back)
+{
+	struct ends ends;
+
+	ends_init(&ends);
+	put_some(&ends, 0, 2, 8);
+	direct_end(&ends.rx);
+	ends.tx.ring->slots[1].word = 0;
+	/* There is one packet that can still be taken. */
+	assert_false(direct_is_over(&ends.rx));
+	assert_int_equal(take_and_give_back(&ends, DIRECT_SLOTS), 1);
+	assert_true(direct_is_over(&ends.rx));
+	ends_fini(&ends);
+}
+
+/* The sender writes the receiver's index, and a word where the receiver does not read yet. */
+TEST(direct_waits__does_not_believe_the_sender)
+{
+	struct ends ends;
+
+	ends_init(&ends);
+	ends.tx.ring->cons = 1;
+	ends.tx.ring->slots[1].word = share_pack(&(struct share_packet){.flags = direct_round(1)});
+	assert_false(direct_waits(&ends.rx));
+	assert_int_equal(take_and_give_back(&ends, DIRECT_SLOTS), 0);
+	/* A packet that has not been given back counts, whatever the index says. */
+	put_some(&ends, 0, 1, 8);
+	assert_true(direct_waits(&ends.rx));
+	assert_int_equal(take_and_give_back(&ends, 1), 1);
+	assert_true(direct_waits(&ends.rx));
+	assert_int_equal(take_and_give_back(&ends, 1), 1);
+	assert_false(direct_waits(&ends.rx));
+	ends_fini(&ends);
+}
+
 /* Sends numbers, for ever or up to `last`, some beside the word and some in the buffer. */
 static void send_numbers(struct ends *ends, uint64_t last)
 {

@@ -55,7 +55,7 @@ struct direct_slot {
 
 static_assert(sizeof(struct direct_slot) == DIRECT_SLOT_BYTES, "a slot is that long");
 
-/* One direction of a direct, in shared memory. All zero: empty. */
+/* One direction of a direct channel, in shared memory. All zero: empty. */
 struct direct_ring {
 	/* atomic; free-running; written by the receiver: all before it was given back */
 	uint32_t cons __rte_aligned(DIRECT_SLOT_BYTES);
@@ -85,7 +85,7 @@ struct direct_tx {
 /* The receiver's view. One thread at a time. */
 struct direct_rx {
 	struct direct_ring *ring;
-	uint32_t own;  /* index up to which all has been given back */
+	uint32_t own; /* index up to which all has been given back; direct_waits reads it: atomic */
 	uint32_t seen; /* index up to which packets have been taken */
 	bool ends;     /* packets from index `end` on are not taken */
 	uint32_t end;
@@ -225,7 +225,8 @@ void direct_give_back(struct direct_rx *rx);
 /** Take no packets that are put after this call. */
 void direct_end(struct direct_rx *rx);
 
-/** Return true if all packets before direct_end have been taken and given back. */
+/** Return true if all packets before direct_end have been taken and given back, as far as they are
+ * still there. */
 bool direct_is_over(const struct direct_rx *rx);
 
 /** Return true if packets wait, or have not been given back. MT-safe. */
