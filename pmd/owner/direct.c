@@ -78,10 +78,19 @@ static void direct_finish(const struct server *server, struct server_direct *dir
 		direct_shut(server, direct);
 }
 
+/* Count a channel that is made (1) or freed (-1). */
+static void direct_tally(struct server *server, const struct server_direct *direct, int n)
+{
+	if (direct->trusted)
+		server->directs.count += (uint32_t)n;
+	else
+		server->directs.isolated_count += (uint32_t)n;
+}
+
 static void direct_free(struct server *server, struct server_direct *direct)
 {
 	LIST_REMOVE(direct, link);
-	server->directs.count--;
+	direct_tally(server, direct, -1);
 	if (direct->memory)
 		munmap(direct->memory, sizeof(*direct->memory));
 	free(direct);
@@ -162,12 +171,16 @@ static bool direct_is_known(const struct server *server, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Return true if a process may have one more. */
+/* Return true if a process may have one more, and the owner, too. */
 static bool direct_may(const struct server *server, uint16_t number)
 {
 	const struct server_direct *direct;
 	unsigned int count = 0;
 
+	if (server->slots.all[number].isolated
+		    ? server->directs.isolated_count >= DIRECTS_ISOLATED_MAX
+		    : server->directs.count >= DIRECTS_MAX)
+		return false;
 	LIST_FOREACH (direct, &server->directs.list, link)
 		count += direct_is_of(direct, number);
 	return count < SHARE_DIRECTS_MAX;
@@ -229,7 +242,7 @@ static int direct_make(struct server *server, uint16_t a, uint16_t b)
 		return fd;
 	}
 	LIST_INSERT_HEAD(&server->directs.list, direct, link);
-	server->directs.count++;
+	direct_tally(server, direct, 1);
 	rc = direct_offer_both(server, direct, fd);
 	close(fd);
 	server->totals.direct_channels += rc == 0;
@@ -262,8 +275,8 @@ static bool direct_wants(const struct server *server, uint16_t from, uint16_t to
 	if (slots[from].isolated && server->directs.handed[to][from] == 0)
 		return false;
 	return !direct_has_rate(server, from) && !direct_has_rate(server, to) &&
-	       server->directs.count < DIRECTS_MAX && !direct_is_known(server, from, to) &&
-	       direct_may(server, from) && direct_may(server, to);
+	       !direct_is_known(server, from, to) && direct_may(server, from) &&
+	       direct_may(server, to);
 }
 
 void directs_note(struct server *server, uint16_t from, uint16_t to)

@@ -12,16 +12,19 @@
 
 struct server;
 
-/* The owner has a descriptor of each channel of isolated processes. The memory of a channel is
- * counted as that of the processes that use it. */
-#define DIRECTS_MAX 128
+/* Channels between attached processes, and between isolated ones, so that neither can take those of
+ * the others. The owner has a descriptor of each channel of isolated processes. The memory of a
+ * channel is counted as that of the processes that use it. */
+#define DIRECTS_MAX	     128
+#define DIRECTS_ISOLATED_MAX 64
 
 struct directs {
 	LIST_HEAD(, server_direct) list;
-	uint32_t count;
-	uint32_t number;  /* the last number that a channel got */
-	bool spares_icrc; /* packets between attached processes need no ICRC */
-	bool passes_all;  /* no channels: all packets pass through the owner */
+	uint32_t count;		 /* of them: between attached processes */
+	uint32_t isolated_count; /* of them: between isolated processes */
+	uint32_t number;	 /* the last number that a channel got */
+	bool spares_icrc;	 /* packets between attached processes need no ICRC */
+	bool passes_all;	 /* no channels: all packets pass through the owner */
 	/* packets counted by directs_note, from process (first index) to process; wraps */
 	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 };

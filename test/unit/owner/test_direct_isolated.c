@@ -60,7 +60,7 @@ static int teardown(void **state)
 		close(rig->sockets[i]);
 		close(rig->server.slots.all[i].socket);
 	}
-	assert_int_equal(rig->server.directs.count, 0);
+	assert_int_equal(rig->server.directs.isolated_count, 0);
 	free(rig);
 	return 0;
 }
@@ -193,15 +193,29 @@ TEST(directs_note__has_limits)
 	/* Those beyond it may have others. */
 	talk(rig, PROCESSES - 2, PROCESSES - 1);
 	assert_int_equal(rig->server.totals.direct_channels, SHARE_DIRECTS_MAX + 1);
-	rig->server.directs.count += DIRECTS_MAX;
+	rig->server.directs.isolated_count += DIRECTS_ISOLATED_MAX;
 	talk(rig, 1, PROCESSES - 1);
 	assert_int_equal(rig->server.totals.direct_channels, SHARE_DIRECTS_MAX + 1);
-	rig->server.directs.count -= DIRECTS_MAX;
+	rig->server.directs.isolated_count -= DIRECTS_ISOLATED_MAX;
 	/* The end of a process makes room. */
 	directs_close(&rig->server, 1);
 	directs_forget(&rig->server, 1);
 	talk(rig, 0, PROCESSES - 1);
 	assert_int_equal(rig->server.totals.direct_channels, SHARE_DIRECTS_MAX + 2);
+}
+
+/* Isolated processes and attached ones take no channels from each other. */
+TEST(directs_note__counts_without_those_of_attached_processes)
+{
+	struct rig *rig = *state;
+
+	rig->server.directs.count = DIRECTS_MAX;
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.direct_channels, 1);
+	assert_int_equal(rig->server.directs.count, DIRECTS_MAX);
+	directs_close(&rig->server, 0);
+	assert_int_equal(rig->server.directs.count, DIRECTS_MAX);
+	rig->server.directs.count = 0;
 }
 
 /* The number of a slot is another process's later, which has not talked to anybody. */
@@ -233,7 +247,7 @@ TEST(directs_close__shuts_it_down)
 		assert_false(is_shut(fds[0]) || is_shut(fds[1]));
 		directs_close(&rig->server, leaver);
 		assert_true(is_shut(fds[0]) && is_shut(fds[1]));
-		assert_int_equal(rig->server.directs.count, 0);
+		assert_int_equal(rig->server.directs.isolated_count, 0);
 		close(fds[0]);
 		close(fds[1]);
 	}
@@ -249,12 +263,12 @@ TEST(directs_note__takes_back_what_one_cannot_be_told)
 	rig->sockets[1] = -1;
 	talk(rig, 0, 1);
 	fd = take_offer(rig, 0, &offer);
-	if (fd >= 0)
-		assert_true(is_shut(fd));
+	assert_true(fd >= 0);
+	assert_true(is_shut(fd));
 	close(fd);
 	assert_int_equal(rig->server.totals.direct_channels, 0);
 	/* It is not tried again. */
-	assert_int_equal(rig->server.directs.count, 1);
+	assert_int_equal(rig->server.directs.isolated_count, 1);
 	talk(rig, 0, 1);
-	assert_int_equal(rig->server.directs.count, 1);
+	assert_int_equal(rig->server.directs.isolated_count, 1);
 }
