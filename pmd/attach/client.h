@@ -69,10 +69,12 @@ struct client_direct {
 	struct rte_mbuf mbufs[DIRECT_SLOTS]; /* by index modulo: received packets */
 };
 
-/* An offer of a direct channel that waits for the engine's thread. */
+/* An offer of a direct channel that waits for the engine's thread. The memory is mapped at once:
+ * its descriptor cannot keep our mark (base/own.h), because the other process has the same one. */
 struct client_offer {
 	struct share_offer offer;
-	int fds[SHARE_DIRECT_FDS];
+	struct direct_memory *memory;
+	int doorbell_fd;
 };
 
 /* The memif connection that an isolated process asks the owner for. */

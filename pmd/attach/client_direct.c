@@ -49,16 +49,37 @@ static const struct client_pool_kind direct_pool_kind = {
 	.get_count = direct_count,
 };
 
-/* Close the descriptors of an offer that is not taken. The other process sees the end of a socket.
- */
-static void offer_refuse(const struct share_offer *offer, const int *fds)
+/* Map a channel's memory. NULL: it cannot be mapped, or no descriptor came. */
+static struct direct_memory *direct_map(int fd)
 {
-	if (fds[SHARE_DIRECT_FD_MEMORY] >= 0)
-		close(fds[SHARE_DIRECT_FD_MEMORY]);
-	if (!offer->trusted)
-		memif_socket_end(-1, fds[SHARE_DIRECT_FD_DOORBELL]);
-	else if (fds[SHARE_DIRECT_FD_DOORBELL] >= 0)
-		close(fds[SHARE_DIRECT_FD_DOORBELL]);
+	struct direct_memory *memory =
+		mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, sizeof(*memory), MADV_DONTFORK);
+	madvise(memory, sizeof(*memory), MADV_DONTDUMP);
+	return memory;
+}
+
+/* Close a doorbell, unless the program has closed it: its number may be the program's by now. An
+ * untrusted process sees the end of its socket. */
+static void doorbell_close(int wake_fd, bool trusted, int fd)
+{
+	if (!own_is(fd))
+		return;
+	if (trusted)
+		close(fd);
+	else
+		memif_socket_end(wake_fd, fd);
+}
+
+/* Release what came with an offer that is not taken. */
+static void offer_refuse(const struct client_offer *offer)
+{
+	if (offer->memory)
+		munmap(offer->memory, sizeof(*offer->memory));
+	doorbell_close(-1, offer->offer.trusted, offer->doorbell_fd);
 }
 
 static bool offer_is_sane(const struct share_client *client, const struct share_offer *offer)
@@ -71,19 +92,23 @@ static bool offer_is_sane(const struct share_client *client, const struct share_
 void client_directs_offer(struct share_client *client, const struct share_message *message,
 			  const int *fds)
 {
-	struct client_offer *offer = &client->offers[client->offer_count];
+	const struct client_offer offer = {
+		.offer = message->offer,
+		.memory = direct_map(fds[SHARE_DIRECT_FD_MEMORY]),
+		.doorbell_fd = fds[SHARE_DIRECT_FD_DOORBELL],
+	};
 
+	if (fds[SHARE_DIRECT_FD_MEMORY] >= 0)
+		close(fds[SHARE_DIRECT_FD_MEMORY]);
+	own_mark(offer.doorbell_fd);
 	/* Refuse a bad offer, or one too many. The other process then never sees us ready, and
 	 * both go on through the owner. */
-	if (client->offer_count == SHARE_DIRECTS_MAX || !offer_is_sane(client, &message->offer)) {
-		offer_refuse(&message->offer, fds);
+	if (client->offer_count == SHARE_DIRECTS_MAX || !offer.memory ||
+	    !offer_is_sane(client, &offer.offer)) {
+		offer_refuse(&offer);
 		return;
 	}
-	offer->offer = message->offer;
-	memcpy(offer->fds, fds, sizeof(offer->fds));
-	for (int i = 0; i < SHARE_DIRECT_FDS; i++)
-		own_mark(fds[i]);
-	client->offer_count++;
+	client->offers[client->offer_count++] = offer;
 }
 
 static int direct_make_pool(struct client_direct *direct)
@@ -100,19 +125,6 @@ static int direct_make_pool(struct client_direct *direct)
 		rte_mbuf_refcnt_set(mbuf, 1);
 		mbuf->pool = direct->pool;
 	}
-	return 0;
-}
-
-static int direct_map(struct client_direct *direct, int fd)
-{
-	void *memory =
-		mmap(NULL, sizeof(*direct->memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	madvise(memory, sizeof(*direct->memory), MADV_DONTFORK);
-	madvise(memory, sizeof(*direct->memory), MADV_DONTDUMP);
-	direct->memory = memory;
 	return 0;
 }
 
@@ -135,40 +147,33 @@ static void direct_destroy(struct share_client *client, struct client_direct *di
 	client_drop_held(client, direct);
 	/* The other process may keep the memory, which is counted as ours where we wrote first. If
 	 * it has not ended, it may still read our last packets there. */
-	if (direct->memory && !direct->offer.trusted && direct->state == DIRECT_CLOSED)
+	if (!direct->offer.trusted && direct->state == DIRECT_CLOSED)
 		memif_socket_remove(direct->memory, sizeof(*direct->memory));
-	else if (direct->memory)
+	else
 		munmap(direct->memory, sizeof(*direct->memory));
-	if (own_is(direct->doorbell_fd) && direct->offer.trusted)
-		close(direct->doorbell_fd);
-	else if (own_is(direct->doorbell_fd))
-		memif_socket_end(port_wake_fd(client->port), direct->doorbell_fd);
+	doorbell_close(port_wake_fd(client->port), direct->offer.trusted, direct->doorbell_fd);
 	free(direct->pool);
 	free(direct);
 }
 
-/* Make a channel from an offer, and take over its descriptors. NULL: it cannot be made. */
+/* Make a channel from an offer, and take over what came with it. NULL: it cannot be made. */
 static struct client_direct *direct_create(struct share_client *client,
 					   const struct client_offer *offer)
 {
-	struct client_direct *direct;
+	struct client_direct *direct =
+		aligned_alloc(_Alignof(struct client_direct), sizeof(*direct));
 	int rc;
 
-	/* The program has closed one of them, or none came. */
-	if (!own_is(offer->fds[SHARE_DIRECT_FD_MEMORY]))
-		return NULL;
-	direct = aligned_alloc(_Alignof(struct client_direct), sizeof(*direct));
 	if (!direct) {
-		close(offer->fds[SHARE_DIRECT_FD_MEMORY]);
+		offer_refuse(offer);
 		return NULL;
 	}
 	memset(direct, 0, sizeof(*direct));
 	direct->offer = offer->offer;
-	direct->doorbell_fd = offer->fds[SHARE_DIRECT_FD_DOORBELL];
-	rc = direct_map(direct, offer->fds[SHARE_DIRECT_FD_MEMORY]);
-	close(offer->fds[SHARE_DIRECT_FD_MEMORY]);
-	if (rc == 0 && offer->offer.trusted)
-		rc = direct_make_pool(direct);
+	direct->memory = offer->memory;
+	direct->doorbell_fd = offer->doorbell_fd;
+	rc = offer->offer.trusted ? direct_make_pool(direct) : 0;
+	/* The program may have closed the doorbell, or none came. */
 	if (rc == 0)
 		rc = own_is(direct->doorbell_fd) ? direct_watch(client, direct) : -EBADF;
 	if (rc != 0) {
@@ -306,11 +311,8 @@ void client_directs_drop(struct share_client *client)
 
 void client_offers_drop_locked(struct share_client *client)
 {
-	while (client->offer_count > 0) {
-		const struct client_offer *offer = &client->offers[--client->offer_count];
-
-		offer_refuse(&offer->offer, offer->fds);
-	}
+	while (client->offer_count > 0)
+		offer_refuse(&client->offers[--client->offer_count]);
 }
 
 void client_directs_look(struct share_client *client)

@@ -186,7 +186,7 @@ static void isolated_placed(void *arg, uint32_t len)
 {
 	struct share_client *client = memif_caller_arg(arg);
 
-	if (client->placing) {
+	if (client->aimed) {
 		client_placed(client, len);
 		return;
 	}

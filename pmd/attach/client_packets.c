@@ -189,6 +189,7 @@ static uint16_t direct_lend(struct share_client *client, struct client_direct *d
 
 		if (unlikely(!frame)) {
 			direct_done(&direct->rx, first + i);
+			client->port->rx_too_long++;
 			refused = true;
 			continue;
 		}

@@ -60,6 +60,8 @@ bool client_aim(void *arg, uint32_t qpn)
 	struct share_client *client = arg;
 
 	client->aimed = client_direct_of(client, qpn);
+	/* A packet that was placed before, and could not be sealed, is not sent. */
+	client->placing = NULL;
 	return client->aimed != NULL;
 }
 
@@ -68,7 +70,6 @@ uint8_t *client_place(void *arg, uint32_t len)
 	struct share_client *client = arg;
 	struct client_direct *direct = client->aimed;
 
-	client->placing = NULL;
 	/* Packets that wait were sent before. */
 	if (unlikely(len > DIRECT_BUFFER_BYTES || direct->held.count > 0 ||
 		     !client_has_switched(client, direct)))

@@ -2,6 +2,7 @@
 /* Tests of the direct channels of isolated processes (pmd/attach/client_isolated.c,
  * client_direct.c, client_packets.c): two of them, and their owner, which the test plays. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -432,6 +433,28 @@ TEST(client_direct__offers_its_buffers)
 	close(kept);
 }
 
+/* A packet that was placed in a channel cannot be sealed. The next one goes to the owner. */
+TEST(client_direct__forgets_what_was_not_sealed)
+{
+	const struct port *port = &sides[0].link.port;
+	struct wish wish = wish_from(&sides[0]);
+	uint8_t numbers[BURST], *place;
+	const int kept = offer();
+
+	assert_true(port->ops->aim(port->ops_arg, wish.dest_qpn));
+	assert_non_null(port->ops->place(port->ops_arg, PACKET_FRAME_MAX));
+	wish.dest_qpn = 0;
+	assert_true(port->ops->aim(port->ops_arg, 0));
+	place = port->ops->place(port->ops_arg, PACKET_FRAME_MAX);
+	assert_non_null(place);
+	port->ops->placed(port->ops_arg, (uint32_t)build(place, &wish, 1));
+	port->ops->push(port->ops_arg);
+	assert_int_equal(receive(&sides[1], numbers), 0);
+	assert_int_equal(owner_pass(&sides[0]), 1);
+	expect_one(&sides[1], 1);
+	close(kept);
+}
+
 TEST(client_direct__waits_until_the_owner_has_taken_earlier_packets)
 {
 	struct port *port = &sides[0].link.port;
@@ -676,6 +699,26 @@ TEST(client_direct__wakes_who_is_armed)
 	assert_false(is_woken(&sides[1]));
 }
 
+/* Nor by a word in its memory, and an index that is not its own. */
+TEST(client_direct__is_not_kept_awake_by_an_index)
+{
+	struct port *port = &sides[1].link.port;
+	const int kept = offer();
+	struct direct_ring *ring = &first_peer(&sides[1])->memory->rings[0];
+
+	(void)port_arm(port);
+	ring->cons = 1;
+	ring->slots[1].word = share_pack(&(struct share_packet){.flags = direct_round(1)});
+	for (int i = 0; i < ROUNDS; i++) {
+		uint8_t numbers[BURST];
+
+		assert_int_equal(receive(&sides[1], numbers), 0);
+		assert_false(port_arm(port));
+	}
+	port_disarm(port);
+	close(kept);
+}
+
 /* The owner shuts the doorbells down when it stops serving one of the two. */
 TEST(client_direct__ends_with_the_socket)
 {
@@ -724,6 +767,7 @@ TEST(client_direct__gives_up_what_breaks_a_rule)
 {
 	const int kept = offer();
 	struct client_direct *direct = first_peer(&sides[0]);
+	uint8_t numbers[BURST];
 
 	assert_true(try_send(&sides[0], 1));
 	expect_one(&sides[1], 1);
@@ -731,8 +775,12 @@ TEST(client_direct__gives_up_what_breaks_a_rule)
 	for (uint32_t i = 0; i < RING; i++)
 		assert_true(try_send(&sides[0], 2));
 	run();
+	/* The other one ends the channel when it has taken the packets that are still there. */
+	while (receive(&sides[1], numbers) > 0)
+		;
+	run();
 	for (int i = 0; i < SIDES; i++)
-		assert_int_equal(peers(&sides[i]), i == 0 ? 0 : peers(&sides[1]));
+		assert_int_equal(peers(&sides[i]), 0);
 	assert_true(try_send(&sides[0], 3));
 	assert_int_equal(owner_pass(&sides[0]), 1);
 	close(kept);
@@ -801,6 +849,63 @@ static bool is_shut(int fd)
 	struct pollfd end = {.fd = fd, .events = POLLRDHUP};
 
 	return poll(&end, 1, -1) == 1;
+}
+
+/* The memory's description is the other process's, too: it can take our mark from it. */
+TEST(client_directs_offer__needs_no_mark_of_the_memory)
+{
+	const int others_fd = make_memory(), memory_fd = dup(others_fd);
+	int doorbell[2];
+
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	offer_to(&sides[0], 0, 9 << BLOCK_SHIFT, memory_fd, doorbell[0]);
+	assert_int_equal(fcntl(others_fd, F_SETSIG, 0), 0);
+	run();
+	assert_int_equal(peers(&sides[0]), 1);
+	assert_int_equal(fcntl(memory_fd, F_GETFD), -1);
+	close(others_fd);
+	close(doorbell[1]);
+}
+
+/* The other process sees that there is no channel, and nothing stays open. */
+TEST(client_directs_offer__refuses_what_cannot_be_mapped)
+{
+	int doorbell[2], pipe_fds[2];
+
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	assert_int_equal(pipe(pipe_fds), 0);
+	offer_to(&sides[0], 0, 9 << BLOCK_SHIFT, pipe_fds[0], doorbell[0]);
+	assert_int_equal(sides[0].client.offer_count, 0);
+	assert_true(is_shut(doorbell[1]));
+	assert_int_equal(fcntl(pipe_fds[0], F_GETFD), -1);
+	close(pipe_fds[1]);
+	close(doorbell[1]);
+}
+
+/* The program has closed our descriptors, and has got their numbers for its own. */
+TEST(client_offers_drop_locked__leaves_descriptors_of_the_program)
+{
+	struct share_client *client = &sides[0].client;
+	const int memory_fd = make_memory();
+	int doorbell[2], ours[2];
+	char byte;
+
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ours), 0);
+	offer_to(&sides[0], 0, 9 << BLOCK_SHIFT, memory_fd, doorbell[0]);
+	assert_int_equal(client->offer_count, 1);
+	assert_int_equal(dup2(ours[0], memory_fd), memory_fd);
+	assert_int_equal(dup2(ours[0], doorbell[0]), doorbell[0]);
+	pthread_mutex_lock(&client->lock);
+	client_offers_drop_locked(client);
+	pthread_mutex_unlock(&client->lock);
+	assert_int_equal(client->offer_count, 0);
+	assert_int_equal(write(memory_fd, "m", 1), 1);
+	assert_int_equal(write(doorbell[0], "d", 1), 1);
+	assert_int_equal(read(ours[1], &byte, 1), 1);
+	for (int i = 0; i < 2; i++)
+		close(ours[i]), close(doorbell[i]);
+	close(memory_fd);
 }
 
 TEST(client_directs_offer__has_a_limit)

@@ -239,6 +239,7 @@ TEST(take__refuses_what_is_outside_of_its_place)
 	assert_int_equal(got[1]->data_len, DIRECT_BUFFER_BYTES);
 	assert_int_equal(*rte_pktmbuf_mtod(got[1], uint8_t *), 8);
 	assert_int_equal(got[1]->port, PORT_PASSED_ON);
+	assert_int_equal(port.rx_too_long, 2);
 	assert_given_back(0);
 	rte_pktmbuf_free(got[0]);
 	assert_given_back(3);

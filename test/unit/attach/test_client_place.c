@@ -159,6 +159,8 @@ TEST(client_place__what_has_no_place_takes_an_mbuf)
 	/* The longest packet of a buffer has a place. */
 	assert_true(client_aim(&client, BLOCK(0)));
 	assert_non_null(client_place(&client, DIRECT_BUFFER_BYTES));
+	/* That one cannot be sealed, for example. */
+	assert_true(client_aim(&client, BLOCK(0)));
 	assert_null(client_place(&client, DIRECT_BUFFER_BYTES + 1));
 	assert_null(client.placing);
 	for (uint32_t i = 0; i < DIRECT_SLOTS; i++) {

@@ -136,7 +136,8 @@ TEST(client_directs_look__gives_up_an_offer_without_descriptors)
 	const struct share_message message = {.offer = {.number = 1,
 							.qpn_first = OTHERS_FIRST,
 							.qpn_count = BLOCK_QPNS,
-							.engines = 1}};
+							.engines = 1,
+							.trusted = true}};
 	const int none[SHARE_DIRECT_FDS] = {-1, -1};
 
 	client.page->directs[0] = message.offer.number;
