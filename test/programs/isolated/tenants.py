@@ -68,10 +68,13 @@ class TenantsTest:
         """A second request in a second is dropped, and asked again, so connections succeed later."""
         server, client = self._side().host, self._side().host
         listener = server.start(["rping", "-s", "-P", "-a", ADDRESS, "-p", str(PORT)])
+        connect = ["rping", "-c", "-a", ADDRESS, "-p", str(PORT), "-C", "1"]
         try:
+            expect(wait_until(lambda: client.start(connect).wait(SECONDS) == 0, SECONDS), "the server does not listen",
+                   *listener.story("server"))
             begin = time.monotonic()
             for _ in range(3):
-                done = client.start(["rping", "-c", "-a", ADDRESS, "-p", str(PORT), "-C", "1"])
+                done = client.start(connect)
                 expect(done.wait(SECONDS) == 0, "a connection fails", *done.story("client"), *listener.story("server"))
             took = time.monotonic() - begin
             expect(took > 2, f"3 connections in {took:.2f} s", self._owner.status())
