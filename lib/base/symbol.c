@@ -15,7 +15,8 @@
 
 #include <rte_common.h>
 
-#define INLINED_MAX 512 /* bytes of an inline function */
+#define INLINED_MAX    512  /* bytes of an inline function */
+#define LINE_MAX_BYTES 4096 /* of code for one line */
 
 struct Dwfl;
 struct Dwfl_Module;
@@ -39,6 +40,9 @@ static struct libdw {
 	struct Dwfl_Line *(*module_getsrc)(struct Dwfl_Module *module, uint64_t address);
 	const char *(*lineinfo)(struct Dwfl_Line *line, uint64_t *address, int *number, int *column,
 				uint64_t *time, uint64_t *length);
+	void *(*module_nextcu)(struct Dwfl_Module *module, void *last, uint64_t *bias);
+	int (*getsrclines)(void *cu, size_t *count);
+	struct Dwfl_Line *(*onesrcline)(void *cu, size_t index);
 	struct dwfl_callbacks callbacks;
 	bool is_there;
 } libdw;
@@ -64,6 +68,9 @@ static void load(void)
 		{"dwfl_module_addrname", offsetof(struct libdw, module_addrname)},
 		{"dwfl_module_getsrc", offsetof(struct libdw, module_getsrc)},
 		{"dwfl_lineinfo", offsetof(struct libdw, lineinfo)},
+		{"dwfl_module_nextcu", offsetof(struct libdw, module_nextcu)},
+		{"dwfl_getsrclines", offsetof(struct libdw, getsrclines)},
+		{"dwfl_onesrcline", offsetof(struct libdw, onesrcline)},
 		{"dwfl_linux_proc_find_elf", offsetof(struct libdw, callbacks.find_elf)},
 	};
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -102,15 +109,46 @@ static bool is_of_verbs(const char *file)
 	return strcmp(file, "verbs.h") == 0 || strcmp(file, "rdma_verbs.h") == 0;
 }
 
+/* Find the line by a look at all units: programs that clang has compiled have no table by which
+ * libdw finds the unit of an address. Lines of verbs' headers are left out, as in line_of_program.
+ */
+static const char *search_line(struct Dwfl_Module *module, uint64_t address, int *number)
+{
+	const char *found = NULL;
+	uint64_t best = LINE_MAX_BYTES, bias;
+	void *cu = NULL;
+	size_t count;
+
+	while ((cu = libdw.module_nextcu(module, cu, &bias)) != NULL) {
+		if (libdw.getsrclines(cu, &count) != 0)
+			continue;
+		for (size_t i = 0; i < count; i++) {
+			struct Dwfl_Line *line = libdw.onesrcline(cu, i);
+			uint64_t begin;
+			int here;
+			const char *file =
+				line ? libdw.lineinfo(line, &begin, &here, NULL, NULL, NULL) : NULL;
+
+			if (!file || begin > address || address - begin >= best ||
+			    is_of_verbs(without_folders(file)))
+				continue;
+			best = address - begin;
+			found = without_folders(file);
+			*number = here;
+		}
+	}
+	return found;
+}
+
 /* Do what line_of does, but for an inline function of verbs' headers return the line before it:
  * where the program calls it. */
 static const char *line_of_program(struct Dwfl_Module *module, uint64_t address, int *number)
 {
 	const char *file = line_of(module, address, number);
 
-	if (!file || !is_of_verbs(file))
-		return file;
-	for (uint64_t back = 1; back <= INLINED_MAX; back++) {
+	if (!file)
+		return search_line(module, address, number);
+	for (uint64_t back = 1; back <= INLINED_MAX && is_of_verbs(file); back++) {
 		int before;
 		const char *outer = line_of(module, address - back, &before);
 
