@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a rule: KEY=VALUE,... */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 
+#include "base/decimal.h"
+#include "base/text.h"
 #include "inject/inject.h"
 
 #define ERRNO_MAX   133
@@ -107,7 +108,7 @@ static enum inject_way usual_way(enum inject_call call)
 enum inject_way inject_way(enum inject_call call)
 {
 	switch (call) {
-	/* What these return is no error. */
+	/* These calls return no error value. */
 	case INJECT_ibv_get_device_guid:
 	case INJECT_ibv_get_device_index:
 	case INJECT_ibv_get_device_name:
@@ -134,19 +135,6 @@ enum inject_way inject_way(enum inject_call call)
 	default:
 		return usual_way(call);
 	}
-}
-
-static int refuse(char *error, size_t error_size, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int refuse(char *error, size_t error_size, const char *format, ...)
-{
-	va_list values;
-
-	va_start(values, format);
-	vsnprintf(error, error_size, format, values);
-	va_end(values);
-	return -EINVAL;
 }
 
 static bool find_name(const struct name *names, size_t n, const char *text, int *value)
@@ -212,6 +200,7 @@ static bool read_event(const char *text, struct inject_rule *rule)
 	const bool found = FIND(events, text, &event);
 
 	rule->what = INJECT_RAISES;
+	rule->times = 1;
 	rule->event = (enum ibv_event_type)event;
 	return found;
 }
@@ -262,33 +251,22 @@ static bool read_seed(const char *text, struct inject_rule *rule)
 
 static bool read_share(const char *text, struct inject_rule *rule)
 {
-	char *end;
-	const double share = strtod(text, &end);
+	uint64_t billionths;
+	const char *end;
 
-	if (end == text || *end != '\0' || !(share >= 0 && share <= 1))
+	if (!decimal_read(text, &billionths, &end) || *end != '\0' || billionths > DECIMAL_ONE)
 		return false;
-	rule->share = (uint64_t)(share * (double)SHARE_ALL);
+	rule->share = (uint64_t)((unsigned __int128)billionths * SHARE_ALL / DECIMAL_ONE);
 	return true;
 }
 
 static bool read_after(const char *text, struct inject_rule *rule)
 {
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	const double value = strtod(text, &end);
+	static const struct decimal_unit units[] = {
+		{"us", 1000}, {"ms", 1000000}, {"s", DECIMAL_ONE}};
 
-	for (size_t i = 0; i < RTE_DIM(units); i++) {
-		if (end == text || strcmp(end, units[i].unit) != 0)
-			continue;
-		if (!(value >= 0 && value * units[i].ns <= AFTER_MAX_S * 1e9))
-			return false;
-		rule->after_ns = (uint64_t)(value * units[i].ns);
-		return true;
-	}
-	return false;
+	return decimal_read_unit(text, units, RTE_DIM(units), &rule->after_ns) &&
+	       rule->after_ns <= AFTER_MAX_S * DECIMAL_ONE;
 }
 
 enum key {
@@ -345,36 +323,34 @@ bool inject_is_of_qp(enum ibv_event_type event)
 	       event == IBV_EVENT_QP_ACCESS_ERR;
 }
 
-static int check(const struct inject_rule *rule, uint32_t given, char *error, size_t error_size)
+static int check(const struct inject_rule *rule, uint32_t given, struct text *why)
 {
 	const uint32_t must = rule->each_call ? BIT(EVERY) | BIT(ERRNO) : kinds[rule->what].must;
 	const uint32_t may = rule->each_call ? 0 : kinds[rule->what].may;
 
 	if (!rule->each_call && !(given & (BIT(CALL) | BIT(OP) | BIT(EVENT))))
-		return refuse(
-			error, error_size,
-			"inject: '%s': a rule needs one of call=, op= and event=", rule->text);
+		return text_refuse(
+			why, "inject: '%s': a rule needs one of call=, op= and event=", rule->text);
 	for (size_t i = 0; i < KEYS; i++) {
 		if (must & ~given & (1u << i))
-			return refuse(error, error_size, "inject: '%s': %s= is missing", rule->text,
-				      keys[i].name);
+			return text_refuse(why, "inject: '%s': %s= is missing", rule->text,
+					   keys[i].name);
 		if (given & ~must & ~may & (1u << i))
-			return refuse(error, error_size, "inject: '%s': %s= has no meaning here",
-				      rule->text, keys[i].name);
+			return text_refuse(why, "inject: '%s': %s= has no meaning here", rule->text,
+					   keys[i].name);
 	}
 	if (rule->what == INJECT_FAILS_WORK && (rule->ops & INJECT_RECV) &&
 	    rule->status != IBV_WC_LOC_PROT_ERR)
-		return refuse(error, error_size,
-			      "inject: '%s': a receive request can only fail with loc_prot_err",
-			      rule->text);
+		return text_refuse(
+			why, "inject: '%s': a receive request can only fail with loc_prot_err",
+			rule->text);
 	if (rule->what == INJECT_RAISES && rule->qpn != 0 && !inject_is_of_qp(rule->event))
-		return refuse(error, error_size, "inject: '%s': the event is not of a queue pair",
-			      rule->text);
+		return text_refuse(why, "inject: '%s': the event is not of a queue pair",
+				   rule->text);
 	return 0;
 }
 
-static int read_item(char *item, struct inject_rule *rule, uint32_t *given, char *error,
-		     size_t error_size)
+static int read_item(char *item, struct inject_rule *rule, uint32_t *given, struct text *why)
 {
 	char *value = strchr(item, '=');
 
@@ -384,34 +360,35 @@ static int read_item(char *item, struct inject_rule *rule, uint32_t *given, char
 		if (strcmp(item, keys[i].name) != 0)
 			continue;
 		if (*given & (1u << i))
-			return refuse(error, error_size, "inject: '%s': %s= is there twice",
-				      rule->text, item);
+			return text_refuse(why, "inject: '%s': %s= is there twice", rule->text,
+					   item);
 		if (!keys[i].read(value, rule))
-			return refuse(error, error_size, "inject: '%s': %s= needs %s", rule->text,
-				      item, keys[i].what);
+			return text_refuse(why, "inject: '%s': %s= needs %s", rule->text, item,
+					   keys[i].what);
 		*given |= 1u << i;
 		return 0;
 	}
-	return refuse(error, error_size, "inject: '%s': '%s' is not KEY=VALUE with a key of rules",
-		      rule->text, item);
+	return text_refuse(why, "inject: '%s': '%s' is not KEY=VALUE with a key of rules",
+			   rule->text, item);
 }
 
 int inject_read(const char *text, struct inject_rule *rule, char *error, size_t error_size)
 {
 	char copy[INJECT_TEXT_MAX], *rest = copy, *item;
+	struct text why = {error, error_size, 0};
 	uint32_t given = 0;
 	int rc;
 
 	*rule = (struct inject_rule){.share = SHARE_ALL, .seed = 1};
 	if (strlen(text) >= sizeof(copy))
-		return refuse(error, error_size, "inject: a rule has at most %d characters",
-			      INJECT_TEXT_MAX - 1);
+		return text_refuse(&why, "inject: a rule has at most %d characters",
+				   INJECT_TEXT_MAX - 1);
 	snprintf(rule->text, sizeof(rule->text), "%s", text);
 	snprintf(copy, sizeof(copy), "%s", text);
 	while ((item = strsep(&rest, ",")) != NULL) {
-		rc = read_item(item, rule, &given, error, error_size);
+		rc = read_item(item, rule, &given, &why);
 		if (rc != 0)
 			return rc;
 	}
-	return check(rule, given, error, error_size);
+	return check(rule, given, &why);
 }

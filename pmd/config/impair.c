@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads what damage a port does to packets. Numbers are read without strtod, which depends on the
- * program's locale. */
+/* Reads what damage a port does to packets. */
 #include "config/impair.h"
 
 #include <ctype.h>
@@ -11,7 +10,8 @@
 
 #include <rte_common.h>
 
-#include "text.h"
+#include "base/decimal.h"
+#include "base/text.h"
 
 #define PREFIX	  "impair,"
 #define NEXT	  ",next="
@@ -36,50 +36,18 @@ struct argument {
 	uint64_t min, max;
 };
 
-/* Read a decimal number in billionths. Sets `end` to what follows it. */
-static bool read_decimal(const char *text, uint64_t *billionths, const char **end)
-{
-	uint64_t whole = 0, part = 0, scale = BILLION;
-
-	if (!isdigit((unsigned char)*text))
-		return false;
-	for (; isdigit((unsigned char)*text); text++) {
-		whole = whole * 10 + (uint64_t)(*text - '0');
-		if (whole > BILLION)
-			return false;
-	}
-	if (*text == '.') {
-		for (text++; isdigit((unsigned char)*text) && scale > 1; text++) {
-			scale /= 10;
-			part += (uint64_t)(*text - '0') * scale;
-		}
-		if (scale == BILLION)
-			return false;
-	}
-	*billionths = whole * BILLION + part;
-	*end = text;
-	return true;
-}
-
 /* Read a number and its unit. Without a unit only 0 is a value, unless the unit may be "". */
-static bool read_with_unit(const char *text, const char *const *units, const uint64_t *sizes,
-			   size_t count, uint64_t *value)
+static bool read_with_unit(const char *text, const struct decimal_unit *units, size_t count,
+			   uint64_t *value)
 {
 	uint64_t billionths;
 	const char *end;
 
-	if (!read_decimal(text, &billionths, &end))
-		return false;
-	*value = 0;
-	if (billionths == 0 && *end == '\0')
-		return true;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(end, units[i]) != 0)
-			continue;
-		*value = (uint64_t)((unsigned __int128)billionths * sizes[i] / BILLION);
+	if (decimal_read(text, &billionths, &end) && billionths == 0 && *end == '\0') {
+		*value = 0;
 		return true;
 	}
-	return false;
+	return decimal_read_unit(text, units, count, value);
 }
 
 static bool is_within(const struct argument *argument, uint64_t value)
@@ -93,7 +61,7 @@ static bool read_fraction(const struct argument *argument, const char *text, uin
 	const char *end;
 
 	(void)argument;
-	if (!read_decimal(text, &billionths, &end) || *end != '\0' || billionths > BILLION)
+	if (!decimal_read(text, &billionths, &end) || *end != '\0' || billionths > BILLION)
 		return false;
 	*value = (uint64_t)((unsigned __int128)billionths * IMPAIR_ALL / BILLION);
 	return true;
@@ -104,25 +72,23 @@ static bool read_mean(const struct argument *argument, const char *text, uint64_
 {
 	const char *end;
 
-	return read_decimal(text, value, &end) && *end == '\0' && is_within(argument, *value);
+	return decimal_read(text, value, &end) && *end == '\0' && is_within(argument, *value);
 }
 
 static bool read_time(const struct argument *argument, const char *text, uint64_t *value)
 {
-	static const char *const units[] = {"ns", "us", "ms", "s"};
-	static const uint64_t sizes[] = {1, 1000, 1000000, BILLION};
+	static const struct decimal_unit units[] = {
+		{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", BILLION}};
 
-	return read_with_unit(text, units, sizes, RTE_DIM(units), value) &&
-	       is_within(argument, *value);
+	return read_with_unit(text, units, RTE_DIM(units), value) && is_within(argument, *value);
 }
 
 static bool read_rate(const struct argument *argument, const char *text, uint64_t *value)
 {
-	static const char *const units[] = {"", "K", "M", "G"};
-	static const uint64_t sizes[] = {1, 1000, 1000000, BILLION};
+	static const struct decimal_unit units[] = {
+		{"", 1}, {"K", 1000}, {"M", 1000000}, {"G", BILLION}};
 
-	return read_with_unit(text, units, sizes, RTE_DIM(units), value) &&
-	       is_within(argument, *value);
+	return read_with_unit(text, units, RTE_DIM(units), value) && is_within(argument, *value);
 }
 
 static bool read_count(const struct argument *argument, const char *text, uint64_t *value)

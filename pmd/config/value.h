@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "text.h"
+#include "base/text.h"
 
 struct value_kind;
 

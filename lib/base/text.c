@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes text into a caller's buffer. */
-#include "text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text that is written into a caller's buffer. Private to this room. */
-#ifndef CONFIG_TEXT_H
-#define CONFIG_TEXT_H
+/* Text that is written into a caller's buffer. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
 
 #include <stddef.h>
 
