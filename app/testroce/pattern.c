@@ -7,15 +7,7 @@
 
 #include <rte_common.h>
 
-/* Mix as the finisher of splitmix64 does: each input bit changes half of the output bits. */
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	x ^= x >> 27;
-	x *= UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
+#include "base/mix.h"
 
 static uint64_t word_at(uint64_t start, size_t offset)
 {

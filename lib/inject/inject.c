@@ -12,6 +12,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "base/mix.h"
 
 #define ENDED UINT64_MAX /* `times` of a rule that makes no more faults */
 
@@ -133,25 +134,28 @@ int64_t inject_count(int number)
 	return rule ? (int64_t)__atomic_load_n(&rule->hit, __ATOMIC_RELAXED) : -ENOENT;
 }
 
-/* Return a random number of 32 bits for the n-th match of a rule (SplitMix64). It depends on
+/* Return a random number of 32 bits for the n-th match of a rule . It depends on
  * nothing else, so threads need no order. */
 static uint64_t draw(const struct inject_rule *rule, uint64_t n)
 {
-	uint64_t x = rule->seed + n * 0x9e3779b97f4a7c15;
+	return mix_stream(rule->seed, n) >> 32;
+}
 
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-	return (x ^ (x >> 31)) >> 32;
+/* Return true if a rule that has made so many faults may make another one. */
+static bool may_hit(const struct inject_rule *rule, uint64_t hit)
+{
+	const uint64_t times = __atomic_load_n(&rule->times, __ATOMIC_RELAXED);
+
+	return times == 0 || (times != ENDED && hit < times);
 }
 
 /* Count a fault, if the rule may still make one. */
 static bool take_one(struct inject_rule *rule)
 {
-	const uint64_t times = __atomic_load_n(&rule->times, __ATOMIC_RELAXED);
 	uint64_t hit = __atomic_load_n(&rule->hit, __ATOMIC_RELAXED);
 
 	do {
-		if (times == ENDED || (times > 0 && hit >= times))
+		if (!may_hit(rule, hit))
 			return false;
 	} while (!__atomic_compare_exchange_n(&rule->hit, &hit, hit + 1, true, __ATOMIC_RELAXED,
 					      __ATOMIC_RELAXED));
@@ -255,14 +259,13 @@ const struct inject_rule *inject_take_event(uint64_t *wait_ns)
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t due_ns = rules[i].begin_ns + rules[i].after_ns;
 
-		if (rules[i].what != INJECT_RAISES || inject_count((int)i + 1) > 0 ||
-		    __atomic_load_n(&rules[i].times, __ATOMIC_RELAXED) == ENDED)
+		if (rules[i].what != INJECT_RAISES ||
+		    !may_hit(&rules[i], __atomic_load_n(&rules[i].hit, __ATOMIC_RELAXED)))
 			continue;
-		if (due_ns > now) {
-			*wait_ns = due_ns - now < *wait_ns ? due_ns - now : *wait_ns;
-		} else if (take_one(&rules[i])) {
+		if (due_ns > now)
+			*wait_ns = RTE_MIN(due_ns - now, *wait_ns);
+		else if (take_one(&rules[i]))
 			return &rules[i];
-		}
 	}
 	return NULL;
 }

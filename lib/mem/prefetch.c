@@ -3,11 +3,11 @@
  * A thread that faults pages in. It exists only while there are pages to fault in: a process that
  * never asks for them has no extra thread, and nobody has to stop the thread.
  */
+#include "base/thread.h"
 #include "prefetch.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -95,9 +95,6 @@ static void after_fork_in_child(void)
 static int start_thread_locked(void)
 {
 	static bool prepared;
-	pthread_attr_t attr;
-	sigset_t all, before;
-	pthread_t thread;
 	int rc;
 
 	if (running)
@@ -105,14 +102,7 @@ static int start_thread_locked(void)
 	if (!prepared && pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
 		return -ENOMEM;
 	prepared = true;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* Block all signals in the new thread: the program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, prefetch_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
+	rc = thread_start(prefetch_main, NULL, 0);
 	running = rc == 0;
 	return rc == 0 ? 0 : -ENOMEM;
 }

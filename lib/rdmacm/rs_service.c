@@ -4,12 +4,12 @@
  * datagrams by UDP, and sends keepalives. Each process has one such thread, which starts at its
  * first use.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "rs.h"
 #include "rs_datagram.h"
 
@@ -84,25 +84,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int start_thread(int epoll)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	pthread_t thread;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	/* Block all signals: the program's own threads must handle them. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, run, (void *)(intptr_t)epoll);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return -rc;
-}
-
 static int start_locked(void)
 {
 	const int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -110,7 +91,7 @@ static int start_locked(void)
 
 	if (epoll < 0)
 		return -errno;
-	rc = start_thread(epoll);
+	rc = -thread_start(run, (void *)(intptr_t)epoll, STACK_SIZE);
 	if (rc == 0)
 		service.epoll = epoll;
 	else

@@ -3,23 +3,19 @@
 #include "inject.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
-#include "base/verbs_later.h"
+#include "base/thread.h"
+#include "device/limits.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
 #include "verbs_internal.h"
 
-#define ERROR_MAX	512
-#define EVENTS_LOOK_NS	20000000 /* how late an event may be that a program asks for */
-#define BAD_KEY		0	 /* no region has this key */
-#define RECEIVE_SGE_MAX 32	 /* as many as a device takes */
+#define EVENTS_LOOK_NS 20000000 /* how late an event may be that a program asks for */
+#define BAD_KEY	       0	/* no region has this key */
 
 /* The operations without rules. They are the same in every context. */
 static struct verbs_context plain;
@@ -139,7 +135,7 @@ static void spoil(struct ibv_recv_wr *wr, struct ibv_sge *sge)
 /* Return true if a receive request has a list that can be spoiled. */
 static bool has_list(const struct ibv_recv_wr *wr)
 {
-	return wr->sg_list && wr->num_sge > 0 && wr->num_sge <= RECEIVE_SGE_MAX;
+	return wr->sg_list && wr->num_sge > 0 && wr->num_sge <= DEVICE_MAX_SGE;
 }
 
 /* Post a list of receive requests one by one, each as a rule says. */
@@ -147,7 +143,7 @@ static int post_receives(uint32_t qpn, void *queue,
 			 int (*post)(void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad),
 			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct ibv_sge sge[RECEIVE_SGE_MAX];
+	struct ibv_sge sge[DEVICE_MAX_SGE];
 	struct ibv_recv_wr *next, *ignored;
 	int rc = 0;
 
@@ -241,6 +237,7 @@ static void raise_event(struct face_device *face, void *arg)
  * for contexts and queue pairs of an event that nobody could get yet. */
 static void *raise_events(void *arg)
 {
+	pthread_setname_np(pthread_self(), "uroce-inject");
 	while (true) {
 		uint64_t wait_ns;
 		struct raising raising = {.rule = inject_take_event(&wait_ns)};
@@ -260,23 +257,6 @@ static void *raise_events(void *arg)
 	return arg;
 }
 
-static void start_events(void)
-{
-	sigset_t all, before;
-	pthread_t thread;
-
-	/* Signals are for the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, NULL, raise_events, NULL) == 0) {
-		pthread_setname_np(thread, "uroce-inject");
-		pthread_detach(thread);
-	} else {
-		log_error("inject: there is no thread for events");
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started; /* of this process */
 
@@ -287,7 +267,8 @@ void inject_operations(struct verbs_context *verbs)
 	pthread_mutex_lock(&lock);
 	if (!started) {
 		plain = *verbs;
-		start_events();
+		if (thread_start(raise_events, NULL, 0) != 0)
+			log_error("inject: there is no thread for events");
 	}
 	started = true;
 	pthread_mutex_unlock(&lock);
@@ -311,7 +292,7 @@ void inject_forget(void)
 
 int inject_api_add(const char *rule)
 {
-	char error[ERROR_MAX];
+	char error[INJECT_ERROR_MAX];
 	int rc;
 
 	if (!inject_wanted)

@@ -8,8 +8,6 @@
 #include "inject.h"
 #include "verbs_internal.h"
 
-#define ERROR_MAX 512
-
 #define CALL(type, function, parameters, arguments)                                 \
 	static type call_##function parameters                                      \
 	{                                                                           \
@@ -26,7 +24,7 @@ static struct implementation implementation;
 static void read_rules(void)
 {
 	const char *rules = secure_getenv("UROCE_INJECT");
-	char error[ERROR_MAX];
+	char error[INJECT_ERROR_MAX];
 
 	if (rules && strcmp(rules, "none") != 0 && inject_add(rules, error, sizeof(error)) < 0) {
 		fprintf(stderr, "uroce: %s\n", error);

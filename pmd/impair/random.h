@@ -3,17 +3,15 @@
 #ifndef IMPAIR_RANDOM_H
 #define IMPAIR_RANDOM_H
 
+#include "base/mix.h"
 #include "config/impair.h"
 #include "impair/impair_path.h"
 
-/* Mix the seed, so that neighbouring seeds give unrelated sequences (splitmix64). */
+/* Mix the seed, so that neighbouring seeds give unrelated sequences. */
 static inline void random_seed(struct impair_random *random, uint64_t seed, uint64_t stream)
 {
-	uint64_t z = seed + (stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	const uint64_t z = mix_stream(seed, stream + 1);
 
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	z ^= z >> 31;
 	random->state = z ? z : 1;
 }
 

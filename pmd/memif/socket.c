@@ -5,13 +5,13 @@
  * that lingers, unread messages in a socket's queue, even an eventfd in an epoll set of the sender.
  * So the caller's thread closes no descriptor that it received.
  */
+#include "base/thread.h"
 #include "memif/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,21 +295,11 @@ static void *closer_run(void *arg)
 /* Start a closing thread. If that fails, a thread that is started later does the job. */
 static void closer_start(void)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, before;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, closer_run, NULL) != 0) {
-		pthread_mutex_lock(&lock);
-		closer_count--;
-		pthread_mutex_unlock(&lock);
-	}
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (thread_start(closer_run, NULL, 0) == 0)
+		return;
+	pthread_mutex_lock(&lock);
+	closer_count--;
+	pthread_mutex_unlock(&lock);
 }
 
 static void let_go(const struct job *what)

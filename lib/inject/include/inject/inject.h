@@ -17,6 +17,7 @@
 
 #define INJECT_RULES_MAX 256
 #define INJECT_TEXT_MAX	 160 /* of a rule, with the final zero byte */
+#define INJECT_ERROR_MAX 512 /* room for the reason of a failure */
 
 enum inject_call {
 #define CALL(type, function, parameters, arguments) INJECT_##function,
