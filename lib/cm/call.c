@@ -17,14 +17,11 @@ static int put_private(const struct cm_ip *ip, const void *data, uint8_t len, ui
 		       struct cm_mad *mad)
 {
 	const uint8_t skip = ip ? CM_IP_LEN : 0;
-
 	const uint8_t room = cm_private_len(mad->message) - skip;
 
 	if (len > room)
-		return CALL_REASON(-EINVAL,
-				   "%u bytes of private data are more than the %u that a %s has "
-				   "room for (IBTA 12.6%s)",
-				   len, room, cm_message_name(mad->message), ip ? ", A11" : "");
+		return CALL_REASON(-EINVAL, CM_SAY_PRIVATE_LONG, len, room,
+				   cm_message_name(mad->message), ip ? ", A11" : "");
 	if (ip && cm_ip_build(ip, to) != 0)
 		return CALL_REASON(-EINVAL, "both addresses must be of one IP version");
 	if (len > 0)

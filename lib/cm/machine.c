@@ -247,11 +247,8 @@ static int refuse(const struct cm_conn *conn, enum cm_input input, const struct 
 		return CALL_REASON(-EINVAL,
 				   "the connection is in %s, where %s is not possible (IBTA 12.9)",
 				   cm_state_name(conn->state), inputs[input]);
-	return CALL_REASON(-EINVAL,
-			   "%u bytes of private data are more than the %u that a %s has room for "
-			   "(IBTA 12.6)",
-			   say ? say->private_len : 0, cm_private_len(row->send),
-			   cm_message_name(row->send));
+	return CALL_REASON(-EINVAL, CM_SAY_PRIVATE_LONG, say ? say->private_len : 0,
+			   cm_private_len(row->send), cm_message_name(row->send), "");
 }
 
 int conn_command(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,

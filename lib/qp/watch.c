@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "qp_internal.h"
 
-/* What a queue pair waits for: enum qp_waits, and beside them: */
+/* Two more things that a queue pair may wait for, behind those of enum qp_waits. */
 enum {
 	WATCH_DRAINED = QP_WAITS_KINDS, /* it is in SQD */
 	WATCH_UNSIGNALED,		/* nothing, but no request has a completion */
@@ -76,8 +76,7 @@ static void tell(const struct qp *qp, uint32_t waits, double seconds)
 		break;
 	case QP_WAITS_RECEIVE:
 		log_error("%s waits for %.1f s: the peer has no receive request for it (RNR NAK), "
-			  "or a "
-			  "page of its memory is absent; rnr_retry is %u%s",
+			  "or a page of its memory is absent; rnr_retry is %u%s",
 			  what, seconds, qp->attr.rnr_retry,
 			  qp->attr.rnr_retry == RECOVERY_RNR_FOREVER ? ": without end" : "");
 		break;
@@ -89,14 +88,12 @@ static void tell(const struct qp *qp, uint32_t waits, double seconds)
 		break;
 	case QP_WAITS_RATE:
 		log_error("%s waits for %.1f s: its rate does not let it leave (rate_limit %u "
-			  "kbps, or "
-			  "congestion control)",
+			  "kbps, or congestion control)",
 			  what, seconds, qp->attr.rate_limit);
 		break;
 	case QP_WAITS_POLL:
 		log_error("%s waits for %.1f s: it has not left: no thread runs the queue pair, or "
-			  "the "
-			  "port takes no packets",
+			  "the port takes no packets",
 			  what, seconds);
 		break;
 	case WATCH_DRAINED:
@@ -105,8 +102,8 @@ static void tell(const struct qp *qp, uint32_t waits, double seconds)
 		break;
 	case WATCH_UNSIGNALED:
 		log_error("queue pair 0x%x: none of its last %u send requests has "
-			  "IBV_SEND_SIGNALED, so "
-			  "none has a completion: a program that waits for one waits for ever, and "
+			  "IBV_SEND_SIGNALED, so none has a completion: a program that waits "
+			  "for one waits for ever, and "
 			  "other adapters' queues are full now",
 			  qp->init.qpn, qp->sq.attr.max_wr);
 		break;

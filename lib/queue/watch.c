@@ -44,20 +44,18 @@ void cq_watch(struct cq *cq, uint64_t ns, uint64_t now_ns)
 	if (!channel)
 		return;
 	if (lasts(&cq->watch, is_armed && held(cq) > 0 && cons == cq->watch_cons, ns, now_ns))
-		log_error(
-			"completion queue %u has held %u completions for 2 s, and is armed: the "
-			"event "
-			"that announced them was taken, and only a later completion raises another "
-			"one: poll until it is empty, arm, and poll again (ibv_get_cq_event(3))",
-			cq->number, held(cq));
+		log_error("completion queue %u has held %u completions for 2 s, and is armed: the "
+			  "event that announced them was taken, and only a later completion "
+			  "raises another one: poll until it is empty, arm, and poll again "
+			  "(ibv_get_cq_event(3))",
+			  cq->number, held(cq));
 	cq->watch_cons = cons;
 	if (lasts(&channel->watch.sleep,
 		  channel->watch.alive != now_ns &&
 			  __atomic_load_n(&channel->watch.sleepers, __ATOMIC_RELAXED) > 0,
 		  ns, now_ns))
 		log_error("a thread has slept in ibv_get_cq_event for 2 s, and no completion queue "
-			  "of its "
-			  "channel is armed (ibv_req_notify_cq), so no event will come; completion "
-			  "queue %u holds %u completions",
+			  "of its channel is armed (ibv_req_notify_cq), so no event will "
+			  "come; completion queue %u holds %u completions",
 			  cq->number, held(cq));
 }

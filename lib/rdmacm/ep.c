@@ -104,8 +104,7 @@ int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *res, struct ib
 	if (!out || !res || !is_usable(res))
 		return id_result(explain_argument(
 			"id or res is NULL, or ai_qp_type is not one of ai_port_space: IBV_QPT_UD "
-			"is of "
-			"RDMA_PS_UDP and RDMA_PS_IPOIB, the others are of RDMA_PS_TCP"));
+			"is of RDMA_PS_UDP and RDMA_PS_IPOIB, the others are of RDMA_PS_TCP"));
 	id = id_create(NULL, NULL, (enum rdma_port_space)res->ai_port_space,
 		       (enum ibv_qp_type)res->ai_qp_type);
 	if (!id)

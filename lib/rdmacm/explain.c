@@ -245,8 +245,7 @@ static void write_unresolved(const struct cm_id *id, int status, char *why)
 	case -ENETUNREACH:
 		snprintf(why, WHY_MAX,
 			 "no device has a route to this address: is it in the network of one, and "
-			 "is "
-			 "there a gateway or a route (--ip, --gateway, --route)?");
+			 "is there a gateway or a route (--ip, --gateway, --route)?");
 		break;
 	case -EADDRNOTAVAIL:
 		snprintf(why, WHY_MAX, "no device has an address of this IP version, or scope");

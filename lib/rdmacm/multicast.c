@@ -131,8 +131,8 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return id_result(
 			explain_argument("comp_mask must have RDMA_CM_JOIN_MC_ATTR_ADDRESS and "
-					 "_JOIN_FLAGS, addr must "
-					 "not be NULL, and join_flags must be a known value"));
+					 "_JOIN_FLAGS, addr must not be NULL, and join_flags must "
+					 "be a known value"));
 	return id_result(join(cm_id_of(id), attr->addr,
 			      attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }

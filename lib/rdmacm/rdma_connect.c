@@ -10,7 +10,9 @@
 #define CM_RETRIES	 15
 
 #define NEEDS_ROUTE "ROUTE_RESOLVED (rdma_resolve_route, and its event)"
-#define NO_CONN	    "the id has no connection: it is over, or was never requested"
+#define NO_QP \
+	"the id has no queue pair (rdma_create_qp), and conn_param, which would name one, is NULL"
+#define NO_CONN "the id has no connection: it is over, or was never requested"
 
 /* The program's parameters of a connection, or defaults. */
 struct terms {
@@ -94,9 +96,7 @@ static int make_terms(struct cm_id *id, const struct rdma_conn_param *param, str
 	take_qp(id, terms);
 	/* A datagram's peer wants no queue pair of ours. */
 	if (!terms->has_qp && !param && !id_is_datagram(id))
-		return explain_argument(
-			"the id has no queue pair (rdma_create_qp), and conn_param, "
-			"which would name one, is NULL");
+		return explain_argument(NO_QP);
 	if (id->public.ps == RDMA_PS_TCP &&
 	    (terms->responder_resources > device_depth(attr->max_qp_rd_atom) ||
 	     terms->initiator_depth > device_depth(attr->max_qp_init_rd_atom)))
@@ -314,10 +314,8 @@ static int answer_ready(struct cm_id *id, const struct terms *terms)
 	int rc;
 
 	if (terms->private_len > room)
-		return ID_REASON(-EINVAL,
-				 "%u bytes of private data are more than the %u that a %s has room "
-				 "for (IBTA 12.6)",
-				 terms->private_len, room, id_is_datagram(id) ? "SIDR_REP" : "REP");
+		return ID_REASON(-EINVAL, CM_SAY_PRIVATE_LONG, terms->private_len, room,
+				 id_is_datagram(id) ? "SIDR_REP" : "REP", "");
 	rc = make_ready(id, terms);
 	if (rc != 0)
 		return rc;
@@ -337,8 +335,7 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 					 "which was not answered yet");
 	rc = make_terms(id, param, &terms);
 	if (rc == 0 && id_is_datagram(id) && !terms.has_qp && !param)
-		rc = explain_argument("the id has no queue pair (rdma_create_qp), and conn_param, "
-				      "which would name one, is NULL");
+		rc = explain_argument(NO_QP);
 	/* Neither side may use more than the other side has. */
 	if (rc == 0 && !id_is_datagram(id)) {
 		terms.responder_resources =

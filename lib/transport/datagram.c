@@ -7,6 +7,7 @@
 #include <rte_ip.h>
 
 #include "base/reason.h"
+#include "transport/local.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -53,10 +54,10 @@ static enum fault datagram_gather(const struct datagram *datagram, const struct 
 
 	*absent = false;
 	*count = 0;
-	if (unlikely(wqe->opcode == SQ_WR_FAILS))
-		return FAULT_REASON((enum fault)wqe->rkey, "this was asked for (--inject)");
 	if (unlikely(!datagram_is(wqe)))
-		return FAULT_REASON(FAULT_SEND_OPERATION, "a UD queue pair can only SEND");
+		return wqe->opcode == SQ_WR_FAILS ? local_failure(wqe)
+						  : FAULT_REASON(FAULT_SEND_OPERATION,
+								 "a UD queue pair can only SEND");
 	if (wqe->length > datagram->mtu)
 		return FAULT_REASON(FAULT_SEND_LENGTH,
 				    "a datagram has at most %u bytes, the port's MTU",

@@ -5,6 +5,11 @@
 #include "base/reason.h"
 #include "mem/mw.h"
 
+enum fault local_failure(const struct send_wqe *wqe)
+{
+	return FAULT_REASON((enum fault)wqe->rkey, "this was asked for (--inject)");
+}
+
 enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *windows,
 			 const struct send_wqe *wqe)
 {
@@ -19,7 +24,7 @@ enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *wind
 	int rc;
 
 	if (wqe->opcode == SQ_WR_FAILS)
-		return FAULT_REASON((enum fault)wqe->rkey, "this was asked for (--inject)");
+		return local_failure(wqe);
 	if (wqe->opcode == IBV_WR_BIND_MW)
 		rc = mw_bind(pd, qpn, windows, &binding);
 	else

@@ -69,6 +69,11 @@ struct cm_stats {
 	uint64_t full;	     /* dropped REQs, and rejected SIDR_REQs: the backlog is full */
 };
 
+/* Why private data is refused: its length, the room, the message's name, and "" or what follows the
+ * clause. */
+#define CM_SAY_PRIVATE_LONG \
+	"%u bytes of private data are more than the %u that a %s has room for (IBTA 12.6%s)"
+
 /** Create a manager. 0, -ENOMEM, or -EIO if the system has no random numbers. */
 int cm_create(const struct cm_config *config, struct cm **cm);
 

@@ -219,8 +219,8 @@ struct device_engine *qp_home(const struct qp *qp);
 /** Do ibv_post_send(3). MT-safe. 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/** Post a send request that fails with this status when its turn comes.
- * MT-safe. As qp_post_send; EINVAL if no send request can have this status. */
+/** Post a send request that fails with this status when its turn comes. MT-safe. As qp_post_send;
+ * EINVAL if no send request can have this status. */
 int qp_post_failure(struct qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status);
 
 /** Let a request of a list that is being built (queue/sq_build.h) fail in this way. */
