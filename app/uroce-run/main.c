@@ -66,12 +66,13 @@ int main(int argc, char **argv)
 	struct settings settings;
 	struct run_request request;
 	char error[1024];
+	int each;
 
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings,
 			      &request, error, sizeof(error))) {
 	case OPTIONS_RUN:
-		return each_is_wanted(&settings) ? each_run(argv, request.program, &settings)
-						 : run(&settings, &request);
+		each = each_error(&settings);
+		return each != 0 ? each_run(argv, request.program, each) : run(&settings, &request);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

@@ -18,10 +18,11 @@
 
 #define SELF	     "/proc/self/exe"
 #define HUNG_MS	     10000 /* longer than ten times the command's own time */
+#define FIRST_MS     (24 * 3600 * 1000)
 #define CALLED	     "uroce: injected: "
 #define NAME_MAX_LEN 63
 
-/* One run of the command. */
+/* Describes one run of the command. */
 struct each_one {
 	pid_t pid;
 	int pidfd;
@@ -33,19 +34,14 @@ struct each_one {
 	size_t length;
 };
 
-static int error_of(const struct settings *settings)
+int each_error(const struct settings *settings)
 {
 	struct inject_rule rule;
-	char error[256];
+	char error[INJECT_ERROR_MAX];
 
 	return inject_read(settings->inject, &rule, error, sizeof(error)) == 0 && rule.each_call
 		       ? rule.error
 		       : 0;
-}
-
-bool each_is_wanted(const struct settings *settings)
-{
-	return error_of(settings) != 0;
 }
 
 static uint64_t now_ms(void)
@@ -152,11 +148,10 @@ static bool tell(const struct each_one *one, unsigned int number)
 	return !one->hung && !WIFSIGNALED(one->status);
 }
 
-int each_run(char **argv, char **program, const struct settings *settings)
+int each_run(char **argv, char **program, int error)
 {
-	const char *error = strerrorname_np(error_of(settings));
 	unsigned int number = 0, bad = 0;
-	uint64_t limit_ms = UINT32_MAX;
+	uint64_t limit_ms = FIRST_MS;
 	struct each_one one;
 
 	do {
@@ -164,7 +159,8 @@ int each_run(char **argv, char **program, const struct settings *settings)
 		char rule[INJECT_TEXT_MAX] = "none";
 
 		if (number > 0)
-			snprintf(rule, sizeof(rule), "call=any,errno=%s,nth=%u", error, number);
+			snprintf(rule, sizeof(rule), "call=any,errno=%s,nth=%u",
+				 strerrorname_np(error), number);
 		one = (struct each_one){0};
 		if (!start(&one, argv, program, rule)) {
 			fprintf(stderr, "uroce-run: cannot run the command: %s\n", strerror(errno));

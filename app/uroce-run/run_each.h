@@ -3,12 +3,11 @@
 #ifndef UROCE_RUN_EACH_H
 #define UROCE_RUN_EACH_H
 
-#include <stdbool.h>
-
 #include "config/settings.h"
 
-/** Return true if the settings ask for it. MT-safe. */
-bool each_is_wanted(const struct settings *settings);
+/** Return the errno value with which each call is to fail; 0: the settings do not ask for it.
+ * MT-safe. */
+int each_error(const struct settings *settings);
 
 /**
  * Run the command as it is, and then again and again: in the Nth run its Nth call fails. Stop after
@@ -19,6 +18,6 @@ bool each_is_wanted(const struct settings *settings);
  * @return
  *   The exit status: 0, or 1 if a run crashed or hung.
  */
-int each_run(char **argv, char **program, const struct settings *settings);
+int each_run(char **argv, char **program, int error);
 
 #endif
