@@ -20,7 +20,7 @@
 #define SOON_NS	  (1000 * NS_PER_MS) /* for so long an isolated process looks each SOON_MS */
 #define LATER_MS  20
 
-static uint64_t now_ns(void)
+uint64_t client_now_ns(void)
 {
 	struct timespec now;
 
@@ -40,7 +40,7 @@ static void lose(struct share_client *client)
 
 static void begin(struct client_away *away)
 {
-	const uint64_t now = now_ns();
+	const uint64_t now = client_now_ns();
 
 	away->end_ns = now + away->ms * NS_PER_MS;
 	__atomic_store_n(&away->since_ns, now, __ATOMIC_RELAXED);
@@ -213,7 +213,7 @@ static void come_back(struct share_client *client, int rc)
 void client_seek_locked(struct share_client *client)
 {
 	struct client_away *away = &client->away;
-	const uint64_t now = now_ns();
+	const uint64_t now = client_now_ns();
 	int rc;
 
 	if (now >= away->end_ns || !own_is(client->socket)) {
@@ -256,7 +256,7 @@ int client_away_ms(const struct share_client *client)
 
 	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED))
 		return -1;
-	return now_ns() - since_ns < SOON_NS ? SOON_MS : LATER_MS;
+	return client_now_ns() - since_ns < SOON_NS ? SOON_MS : LATER_MS;
 }
 
 int client_await_locked(struct share_client *client)

@@ -131,30 +131,29 @@ static uint16_t isolated_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n
 	return client_tx_burst(memif_caller_arg(arg), mbufs, n);
 }
 
-/* Receive from the owner and from the channels in turn. */
+/* Receive from the owner and from the channels in turn. The owner's port sets `rx_cut`, and the
+ * channels only add to it. */
 static uint16_t isolated_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct share_client *client = memif_caller_arg(arg);
 	struct port *port = client->port;
 	const bool owner_first = client->first_source++ % 2 == 0;
 	uint16_t received = 0;
-	bool cut = false;
 
-	if (owner_first) {
+	if (owner_first)
 		received = client->below_ops->rx_burst(arg, mbufs, n);
-		cut = port->rx_cut;
-	}
-	port->rx_cut = false;
+	else
+		port->rx_cut = false;
 	received = (uint16_t)(received + client_directs_take(client, mbufs + received,
 							     (uint16_t)(n - received)));
-	cut |= port->rx_cut;
 	if (!owner_first) {
+		const bool cut = port->rx_cut;
+
 		received = (uint16_t)(received +
 				      client->below_ops->rx_burst(arg, mbufs + received,
 								  (uint16_t)(n - received)));
-		cut |= port->rx_cut;
+		port->rx_cut |= cut;
 	}
-	port->rx_cut = cut;
 	return received;
 }
 
@@ -232,7 +231,8 @@ static bool isolated_taken(void *arg, uint32_t qpn, bool is_local, struct port_t
 	return known;
 }
 
-/* The port to the owner takes the old notifications of all. */
+/* The port to the owner and the channels have one epoll set. Arming that port reads the old
+ * notifications of all of them, so it comes first. */
 static bool isolated_arm(void *arg)
 {
 	struct share_client *client = memif_caller_arg(arg);
@@ -278,7 +278,7 @@ static int isolated_conn_ms(const void *arg)
 {
 	const struct share_client *client = memif_caller_arg(arg);
 
-	/* What comes from the next owner wakes nobody. */
+	/* No descriptor wakes a thread when the next owner answers, so it looks again soon. */
 	return unlikely(client_is_between(client)) ? client_away_ms(client)
 						   : client->below_ops->conn_ms(arg);
 }

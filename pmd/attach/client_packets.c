@@ -24,14 +24,6 @@
 #define FIRST_BYTES  128 /* of a packet: its headers */
 #define BODIES_AHEAD 2	 /* long packets that are prefetched as a whole */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void client_drop(struct share_client *client, struct client_direct *direct,
 			struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -80,7 +72,7 @@ bool client_waits(void *arg, uint32_t qpn)
 static void direct_send_held(struct share_client *client, struct client_direct *direct)
 {
 	struct held *held = &direct->held;
-	const uint64_t now = now_ns();
+	const uint64_t now = client_now_ns();
 
 	held_remove(held, client->port, direct_put(client, direct, held->mbufs, held->count));
 	if (held->tried_ns == 0 || now - held->tried_ns > HELD_PAUSE_NS)

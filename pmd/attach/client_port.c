@@ -52,7 +52,7 @@ uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct share_client *client = arg;
 	const void *way, *next;
 	uint16_t sent = 0, run, taken;
-	bool to_owner = false, to_wake = false;
+	bool to_owner = false, to_direct = false;
 
 	if (n == 0)
 		return 0;
@@ -67,11 +67,11 @@ uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 				break;
 		}
 		to_owner |= way == &owner_way && !client->below;
-		to_wake |= way != &psock_way;
+		to_direct |= way != &psock_way && way != &owner_way;
 		taken = client_put(client, way, mbufs + sent, run);
 		sent = (uint16_t)(sent + taken);
 	} while (taken == run && sent < n);
-	if (!to_wake)
+	if (!to_owner && !to_direct)
 		return sent;
 	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
 	 * its flag, and then looks for packets once more. Pairs with client_arm and serve_arm. */

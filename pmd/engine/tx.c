@@ -420,8 +420,9 @@ static bool tx_may_place(const struct tx *tx, const struct packet_out *out, bool
 	return !is_local && ops->aim(tx->port->ops_arg, tx_qpn(out));
 }
 
-/* Return true if a packet should be built in the port's own buffers, if it may. Without a CRC that
- * waits for their cache lines, all packets should that are too long for an offer. */
+/* Return true if a packet should be built in the port's own buffers, if it may. A packet
+ * without a CRC need not wait for their cache lines, so it is built there whenever it is too long
+ * for an offer. */
 static bool tx_wants_place(const struct tx *tx, const struct packet_out *out)
 {
 	return out->payload_len >= PLACE_MIN ||

@@ -14,16 +14,13 @@
 #include "memory.h"
 #include "ring.h"
 
-const struct memif_limits memif_limits_user = {.bytes = UINT64_C(4) << 30,
-					       .log2_ring = MEMIF_LOG2_MAX,
-					       .chain = MEMIF_CHAIN_MAX,
-					       .populates = true};
+const struct memif_limits memif_limits_user = {
+	.bytes = UINT64_C(4) << 30, .log2_ring = MEMIF_LOG2_MAX, .chain = MEMIF_CHAIN_MAX};
 
 const struct memif_limits memif_limits_isolated = {.bytes = UINT64_C(16) << 20,
 						   .log2_ring = MEMIF_ISOLATED_LOG2_MAX,
 						   .chain = 8,
-						   .isolated = true,
-						   .socket_to_client = true};
+						   .isolated = true};
 
 static void server_init_end(struct memif_end *end, const struct memif_limits *limits)
 {
@@ -33,7 +30,7 @@ static void server_init_end(struct memif_end *end, const struct memif_limits *li
 		.chain_max = limits->chain,
 		.wake_fd = -1,
 		.doorbell_fd = -1,
-		.rings_by_socket = limits->socket_to_client,
+		.rings_by_socket = limits->isolated,
 	};
 	memif_end_init_meters(end);
 }
@@ -114,8 +111,9 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
 	madvise(memory, bytes, MADV_DONTDUMP);
-	/* An owner has many clients: the packets of the others must not wait for this. */
-	if (server->limits->populates)
+	/* Map pages before the first packets need them. An owner has many clients: the packets of
+	 * the others must not wait for this. */
+	if (!server->limits->isolated)
 		memory_populate(memory, bytes, server->region_bytes);
 	region->at = memory;
 	region->bytes = bytes;

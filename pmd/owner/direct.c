@@ -248,8 +248,9 @@ static int direct_make(struct server *server, uint16_t a, uint16_t b)
 	server->totals.direct_channels += rc == 0;
 	if (rc == 0)
 		return 0;
-	/* One process may know of the channel. It has never seen the other one ready. Two isolated
-	 * ones stay in the list, so that this is not tried again with their next packets. */
+	/* One process may have got its offer. It sends nothing by the channel, because the other
+	 * one never says that it is ready. The channel of two isolated processes stays in the list,
+	 * so that their next packets do not cause another try. */
 	direct_finish(server, direct);
 	if (direct->trusted)
 		direct_free(server, direct);

@@ -151,7 +151,8 @@ void resume_taken(struct server *server, const struct resume_awaited *kept)
 		if (resume->awaited[i].index != kept->index)
 			continue;
 		resume->awaited[i] = resume->awaited[--resume->awaited_count];
-		/* What was reserved for it beyond what it has got may be others' now. */
+		/* The process may have got fewer full shares than were reserved for it: others get
+		 * the rest. */
 		slot_give_full_shares(server);
 		return;
 	}

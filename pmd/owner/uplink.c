@@ -149,7 +149,8 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
-	/* Without EAL it is measured, which takes a while. */
+	/* Without EAL the first call measures the rate of the TSC, which takes a while. Do it while
+	 * the last owner still serves. */
 	(void)runtime_tsc_hz();
 	/* All that does not need the port is ready now. */
 	if (config->take_over)

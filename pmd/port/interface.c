@@ -32,8 +32,8 @@ struct interface {
 	char ifname[16];
 	uint16_t stand_in; /* if port.watched is set: the ethdev that captures see (stand_in.h) */
 	unsigned int ifindex;
-	/* Made first: it shows that this process may have one, and its ring takes the kernel some
-	 * time, in which programs would wait for uroced. */
+	/* interface_prepare makes it, before the last uroced leaves: that shows early whether this
+	 * process may have one, and the kernel takes some time to make its ring. */
 	struct psock *psock;
 	bool has_received; /* since the port was armed; atomic */
 	uint32_t shares;   /* bits of the queues that interface_open_queue has opened */
@@ -213,8 +213,7 @@ static int interface_open(void *arg)
 	if (rc != 0) {
 		log_error("no packet socket for interface '%s': %s", interface->ifname,
 			  strerror(-rc));
-		if (interface->psock)
-			interface_close(interface);
+		interface_close(interface);
 		return rc;
 	}
 	interface->ifindex = netdev.ifindex;

@@ -167,7 +167,6 @@ int memif_conn_established(struct memif_port *memif)
 
 	memif->had_peer = true;
 	memif->refused = false;
-	memif->connections++;
 	memif->first.port->connections++;
 	log_debug("memif socket %s: connected by %u pairs of rings", memif->path,
 		  memif_port_pairs(memif));

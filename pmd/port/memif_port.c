@@ -245,14 +245,14 @@ struct memif_mark memif_caller_sent(const void *arg)
 {
 	const struct memif_port *memif = arg;
 
-	return (struct memif_mark){memif->connections, memif_end_sent(memif->end)};
+	return (struct memif_mark){memif->first.port->connections, memif_end_sent(memif->end)};
 }
 
 bool memif_caller_has_taken(const void *arg, const struct memif_mark *mark)
 {
 	const struct memif_port *memif = arg;
 
-	return memif->connections != mark->connection ||
+	return memif->first.port->connections != mark->connection ||
 	       memif_end_has_taken(memif->end, mark->index);
 }
 
@@ -260,15 +260,15 @@ struct memif_mark memif_caller_arrived(const void *arg)
 {
 	const struct memif_port *memif = arg;
 
-	return (struct memif_mark){memif->connections, memif_end_arrived(memif->end)};
+	return (struct memif_mark){memif->first.port->connections, memif_end_arrived(memif->end)};
 }
 
 bool memif_caller_has_received(const void *arg, const struct memif_mark *mark)
 {
 	const struct memif_port *memif = arg;
 
-	return memif->connections != mark->connection || !memif_port_is_connected(memif) ||
-	       memif_end_has_received(memif->end, mark->index);
+	return memif->first.port->connections != mark->connection ||
+	       !memif_port_is_connected(memif) || memif_end_has_received(memif->end, mark->index);
 }
 
 static bool memif_connected(void *arg)

@@ -117,8 +117,7 @@ struct memif_port {
 	uint32_t complaints; /* problems that were logged: bits of enum memif_complaint */
 	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
-	bool leaves;	      /* the other end has gone; its packets may still be in the rings */
-	uint32_t connections; /* that were established */
+	bool leaves; /* the other end has gone; its packets may still be in the rings */
 	struct memif_server server;
 	struct memif_client client;
 	uint32_t open_queues; /* of further engines that have not ended; their thread */

@@ -19,7 +19,7 @@ struct memif_client_config {
 	char secret[MEMIF_SECRET_LEN];
 	uint8_t log2_size; /* of the rings; the server may limit it */
 	uint16_t buffer_bytes;
-	bool socket_to_client; /* as in struct memif_limits */
+	bool socket_to_client; /* the server rings by a socket: it does not trust this client */
 	uint8_t queues; /* of our engines, to each of which a pair of rings leads (memif/pairs.h);
 			   0: one pair in all */
 };

@@ -22,13 +22,10 @@ struct memif_limits {
 	uint64_t bytes;	   /* of all its regions */
 	uint8_t log2_ring; /* of a ring's size */
 	int chain;	   /* buffers of one packet */
-	/* An untrusted client: it must publish whole packets. */
+	/* An untrusted client: it must publish whole packets. The doorbell of the ring to it is a
+	 * socket (memif/doorbell.h), and no message brings it (memif_end_take_doorbell); that of
+	 * other clients is an eventfd. Its memory is not populated. */
 	bool isolated;
-	/* The doorbell of the ring to the client is a socket (memif/doorbell.h), because we do not
-	 * trust the client, and no message brings it (memif_end_take_doorbell); else it is an
-	 * eventfd. */
-	bool socket_to_client;
-	bool populates; /* map its memory with pages before the first packets need them */
 };
 
 /** Limits of a client that the user has chosen. */

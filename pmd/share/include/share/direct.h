@@ -55,7 +55,7 @@ struct direct_slot {
 
 static_assert(sizeof(struct direct_slot) == DIRECT_SLOT_BYTES, "a slot is that long");
 
-/* One direction of a direct channel, in shared memory. All zero: empty. */
+/* One direction of a direct channel, in shared memory. A ring whose bytes are all zero is empty. */
 struct direct_ring {
 	/* atomic; free-running; written by the receiver: all before it was given back */
 	uint32_t cons __rte_aligned(DIRECT_SLOT_BYTES);
