@@ -413,8 +413,8 @@ static int serve_until_the_end(const struct settings *settings, size_t count, bo
 	return rc == 0 && all_are_lost() ? -ENODEV : rc;
 }
 
-/* If DPDK is just starting and programs wait for the next uroced, end here: what takes memory from
- * this process would wait until EAL has filled its own. The tables are right at any time. */
+/* If DPDK is just starting and programs wait for the next uroced, end the process here. Unmapping
+ * memory would wait until EAL has filled its own. The resume tables are complete at any time. */
 static void stop_telemetry(int status)
 {
 	if (telemetry_thread_stop(service_keeps() || all_must_leave()))
