@@ -119,6 +119,14 @@ class Peer:
             time.sleep(0.001)
         raise AssertionError(story)
 
+    def sleep(self):
+        """Say that we sleep: the server rings our end for its next packet."""
+        self._store(SIDE_BYTES * self._side + SLEEPS, "I", 1)
+
+    def wait_rung(self):
+        """Wait until the server has seen that we sleep. Then it rings our end, and sets the flag to 0 before."""
+        self._wait(lambda: self._load(SIDE_BYTES * self._side + SLEEPS, "I") == 0, "the server does not ring")
+
     def ring_doorbell(self):
         try:
             self.woken.send(b"!")
@@ -172,6 +180,12 @@ class Hostile:
         """Send the server a datagram by a way, and wait for its answer there."""
         way.send([self.frame()])
         way.take()
+
+    def ask_asleep(self):
+        """Send the server a datagram, and sleep: the server rings our end for its answer."""
+        self.peer.sleep()
+        self.ask(self.peer)
+        self.peer.wait_rung()
 
     def _asks_uroced(self):
         """Send the server a datagram by uroced. Return True if it is answered there. It may be answered by a channel that
@@ -245,13 +259,14 @@ class Hostile:
         self.ask(self.process)
 
     def doorbells(self):
-        """Abuse the doorbell of a server that sleeps: the server still notices packets. Its end is that of the channel."""
+        """Abuse the doorbell of a server that sleeps: the server still notices packets, and rings our end, which nobody
+        reads. The end of the doorbells is that of the channel."""
         event = os.eventfd(0)
         for abuse in (lambda: self.peer.woken.send(bytes(1 << 20)),
                       lambda: socket.send_fds(self.peer.woken, [b"!"], [event])):
             abuse()
             for _ in range(3):
-                self.ask(self.peer)
+                self.ask_asleep()
         os.close(event)
         self.peer.woken.shutdown(socket.SHUT_RDWR)
         assert any(self._asks_uroced() for _ in range(WAIT_SECONDS)), "the server does not answer by uroced"
@@ -259,10 +274,10 @@ class Hostile:
         self.ask(self.process)
 
     def hold(self):
-        """Read our own end of the doorbells without end: a server that sleeps still wakes, and answers."""
+        """Read our own end of the doorbells without end: a server that sleeps still wakes, rings our end, and answers."""
         with stuck_read(self.peer.woken):
             for _ in range(3):
-                self.ask(self.peer)
+                self.ask_asleep()
 
     def stay(self):
         """Leave uroced, and keep the direct channel: uroced shuts it down."""
