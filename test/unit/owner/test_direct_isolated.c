@@ -19,6 +19,7 @@
 
 #define PROCESSES (SHARE_DIRECTS_MAX + 3)
 #define PACKETS	  64 /* after as many in both directions there surely is one */
+#define END_MS	  10000
 
 /* An owner without a port, and the sockets of its isolated processes. */
 struct rig {
@@ -137,6 +138,30 @@ TEST(directs_note__connects_two_that_talk)
 	close(fds[1]);
 }
 
+/* The owner keeps a descriptor of side 0's end alone, so side 0 sees when side 1 closes its end. */
+TEST(directs_note__keeps_no_end_of_side_1)
+{
+	struct rig *rig = *state;
+	struct share_offer offer;
+	struct pollfd end = {0};
+	int fds[2] = {-1, -1};
+
+	talk(rig, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		const int fd = take_offer(rig, i, &offer);
+
+		assert_true(fd >= 0);
+		fds[offer.side] = fd;
+	}
+	end.fd = fds[0];
+	assert_int_equal(poll(&end, 1, 0), 0);
+	close(fds[1]);
+	/* A thread of the owner closes what it does not keep. */
+	assert_int_equal(poll(&end, 1, END_MS), 1);
+	assert_true(end.revents & POLLHUP);
+	close(fds[0]);
+}
+
 /* A process alone cannot use up what others may have. */
 TEST(directs_note__not_for_one_that_gets_no_answer)
 {
@@ -190,7 +215,7 @@ TEST(directs_note__has_limits)
 	for (uint16_t i = 1; i < PROCESSES; i++)
 		talk(rig, 0, i);
 	assert_int_equal(rig->server.totals.direct_channels, SHARE_DIRECTS_MAX);
-	/* Those beyond it may have others. */
+	/* A process whose channel with 0 was refused may have channels with other processes. */
 	talk(rig, PROCESSES - 2, PROCESSES - 1);
 	assert_int_equal(rig->server.totals.direct_channels, SHARE_DIRECTS_MAX + 1);
 	rig->server.directs.isolated_count += DIRECTS_ISOLATED_MAX;
