@@ -719,6 +719,40 @@ TEST(client_direct__is_not_kept_awake_by_an_index)
 	close(kept);
 }
 
+/* Send to a process that sleeps, with doorbells that are full. */
+static void send_to_sleeper(struct side *from, struct side *to, uint8_t number)
+{
+	const struct client_direct *direct = first_peer(from);
+
+	/* That takes the rings. */
+	(void)port_arm(&to->link.port);
+	assert_false(port_arm(&to->link.port));
+	while (send(direct->doorbell_fd, "", 1, MSG_DONTWAIT) == 1)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_true(try_send(from, number));
+	/* It has tried to ring. */
+	assert_int_equal(direct->memory->sides[!direct->offer.side].sleeps, 0);
+	assert_int_equal(owner_pass(from), 0);
+	expect_one(to, number);
+}
+
+/* The other process does not read its doorbell, and always asks to be woken. Both ends of the
+ * doorbells are blocking, as it can make them. */
+TEST(client_direct__never_waits_for_the_other)
+{
+	const int kept = offer();
+
+	for (int i = 0; i < SIDES; i++) {
+		const int fd = first_peer(&sides[i])->doorbell_fd;
+
+		assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+	}
+	for (uint8_t i = 0; i < 2 * SIDES; i++)
+		send_to_sleeper(&sides[i % SIDES], &sides[!(i % SIDES)], i);
+	close(kept);
+}
+
 /* The owner shuts the doorbells down when it stops serving one of the two. */
 TEST(client_direct__ends_with_the_socket)
 {
