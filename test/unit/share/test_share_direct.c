@@ -510,3 +510,35 @@ TEST(direct__survives_kills_of_the_sender)
 		ends_fini(&ends);
 	}
 }
+
+/* The index that the receiver leaves is one that the sender can believe. */
+TEST(direct__survives_kills_of_the_receiver)
+{
+	unsigned int seed = 1;
+
+	for (int kill_no = 0; kill_no < KILLS; kill_no++) {
+		uint32_t last, given, taken;
+		struct ends ends;
+		pid_t pid;
+
+		ends_init(&ends);
+		pid = fork();
+		assert_true(pid >= 0);
+		while (pid == 0)
+			take_and_give_back(&ends, 7);
+		/* These are more than the ring has room for, so the receiver takes some. */
+		last = DIRECT_SLOTS + 1 + (uint32_t)rand_r(&seed) % 2000;
+		while (!ends.tx.broken && ends.tx.own < last) {
+			direct_look(&ends.tx);
+			if (put_some(&ends, 0, 1, LONG_BYTES) == 0)
+				sched_yield();
+		}
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		direct_look(&ends.tx);
+		assert_false(ends.tx.broken);
+		assert_true(direct_tell_taken(&ends.tx, &given, &taken));
+		assert_in_range(taken, 1, given);
+		ends_fini(&ends);
+	}
+}

@@ -251,6 +251,7 @@ static void reset_direct(void)
 		memset(&direct.rings[0].slots[i], 0, sizeof(direct.rings[0].slots[i]));
 		memset(direct.rings[0].buffers[i], 0, sizeof(uint64_t));
 	}
+	direct.rings[0].cons = 0;
 	direct_init(&tx, &unused_rx, &direct, 0);
 	direct_init(&unused_tx, &rx, &direct, 1);
 }
@@ -281,6 +282,52 @@ TEST(direct__shows_packets_with_their_bytes)
 {
 	const struct weak_scenario scenario = {
 		2, {put_into_direct, take_from_direct}, reset_direct, judge};
+
+	expect_needed(&scenario, both, 2);
+}
+
+/* The ring is full, and its first packet is in a buffer. */
+static void reset_full(void)
+{
+	const struct share_packet packet = {.len = 1000, .flags = direct_round(0)};
+	const uint64_t first = 7;
+
+	reset_direct();
+	direct.rings[0].slots[0].word = share_pack(&packet);
+	memcpy(direct.rings[0].buffers[0], &first, sizeof(first));
+	tx.own = DIRECT_SLOTS;
+}
+
+/* The model executes a load before later stores of its thread. So a store says that the packet has
+ * been read: the sender must see this store before it overwrites the packet. */
+static void read_and_give_back(void)
+{
+	struct share_packet packet;
+	uint32_t first;
+
+	expect(direct_take(&rx, &packet, 1, &first) == 1, "no packet");
+	expect(weak_load(direct_frame(&rx, first, &packet), 8, __ATOMIC_RELAXED) == 7,
+	       "the next packet's bytes");
+	store_bytes(0, 1);
+	direct_done(&rx, first);
+	direct_give_back(&rx);
+}
+
+static void put_again(void)
+{
+	direct_look(&tx);
+	if (!direct_has_place(&tx))
+		return;
+	expect(load_bytes(0) == 1, "a packet is overwritten before it was read");
+	weak_store(direct_buffer(&tx, 0), 8, 8, __ATOMIC_RELAXED);
+	direct_placed(&tx, 1000, 0);
+	direct_show(&tx);
+}
+
+TEST(direct__is_written_again_after_it_was_given_back)
+{
+	const struct weak_scenario scenario = {
+		2, {read_and_give_back, put_again}, reset_full, judge};
 
 	expect_needed(&scenario, both, 2);
 }
