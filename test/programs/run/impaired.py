@@ -40,7 +40,7 @@ LONG = tuple(PerfTest(f"ib_{verb}_bw", ["-s", "65536", *PATIENT], 500) for verb 
 ALGORITHMS = tuple(itertools.product(("none", "dcqcn", "swift"), ("no", "yes")))
 FEW_ALGORITHMS = (("none", "yes"), ("dcqcn", "no"), ("swift", "yes"))
 WIRES = ("memif", "veth")
-LANE_DAMAGES = ("loss=0.01", "corrupt=0.01", "dup=0.02", "reorder=0.02,depth=50")
+DIRECT_DAMAGES = ("loss=0.01", "corrupt=0.01", "dup=0.02", "reorder=0.02,depth=50")
 MODES = (["--mode", "write", "--size", "30000", "--depth", "8"],
          ["--mode", "read", "--size", "30000", "--depth", "8"],
          ["--mode", "send", "--size", "5000", "--depth", "16", "--qps", "3"],
@@ -106,7 +106,7 @@ class ImpairedTest:
         option = ["--impair", damage] if damage else []
         if wire == "veth":
             return ["--netdev", f"veth{number}", *option]
-        if wire == "lanes" or (wire == "attached" and number == 1):
+        if wire == "direct" or (wire == "attached" and number == 1):
             return ["--socket", self._socket, *option]
         if wire == "attached":
             return ["--netdev", "veth1"]
@@ -120,7 +120,7 @@ class ImpairedTest:
                          number % os.cpu_count())
 
     def _testroce(self, wire, number, options, damage=None):
-        host = self._host({"lanes": 0, "attached": 1 - number}.get(wire, number))
+        host = self._host({"direct": 0, "attached": 1 - number}.get(wire, number))
         return host.start([TESTROCE, *self._wire(wire, number, damage), *options])
 
     def _measure(self, wire, damage, options):
@@ -219,7 +219,7 @@ class ImpairedTest:
                     self._check(f"under uroced: {way}: {program.name}", self._beyond, program, options)
             self._measure_all("attached", {"": []})
             # Between two programs of uroced packets do not pass its port. These have no ICRC.
-            self._measure_all("lanes", {damage: DAMAGES[damage] for damage in LANE_DAMAGES})
+            self._measure_all("direct", {damage: DAMAGES[damage] for damage in DIRECT_DAMAGES})
             self._check("uroced counts the damage", self._counted, owner)
             self._check("uroced gets all buffers back", self._clean, owner)
         finally:

@@ -118,7 +118,7 @@ static void peer_takes(uint32_t n)
 	direct_give_back(&peer_rx);
 }
 
-TEST(put__copies_packets_and_keeps_their_buffers)
+TEST(client_direct_send__copies_packets_and_keeps_their_buffers)
 {
 	struct share_packet packets[2];
 	uint32_t index;
@@ -138,7 +138,7 @@ TEST(put__copies_packets_and_keeps_their_buffers)
 }
 
 /* No packet overtakes those that were sent through the owner before. */
-TEST(put__waits_until_the_owner_has_taken_all)
+TEST(client_direct_send__waits_until_the_owner_has_taken_all)
 {
 	uint64_t word = 1;
 
@@ -156,7 +156,7 @@ TEST(put__waits_until_the_owner_has_taken_all)
 }
 
 /* A process that takes nothing: packets wait, and then they are dropped. */
-TEST(put__into_a_full_channel)
+TEST(client_direct_send__into_a_full_channel)
 {
 	struct client_direct *direct = client_direct_of(&client, QPN);
 	struct port_taken taken = {0};
@@ -190,7 +190,7 @@ TEST(put__into_a_full_channel)
 	assert_null(client_direct_of(&client, QPN));
 }
 
-TEST(put__wakes_a_process_that_sleeps)
+TEST(client_directs_wake__a_process_that_sleeps)
 {
 	uint64_t rung;
 
@@ -224,7 +224,7 @@ static void assert_given_back(uint32_t n)
 
 /* Words that describe no packet inside a buffer are refused, and the packets beside them are not.
  */
-TEST(take__refuses_what_is_outside_of_its_place)
+TEST(client_directs_take__refuses_what_is_outside_of_its_place)
 {
 	struct rte_mbuf *got[8];
 
@@ -248,7 +248,7 @@ TEST(take__refuses_what_is_outside_of_its_place)
 	assert_int_equal(client.cache_count, 0);
 }
 
-TEST(take__only_what_was_refused_is_given_back_at_once)
+TEST(client_directs_take__gives_back_what_it_refused_at_once)
 {
 	struct rte_mbuf *got[1];
 
@@ -258,7 +258,7 @@ TEST(take__only_what_was_refused_is_given_back_at_once)
 }
 
 /* Packets that the other process sent through the owner before are received first. */
-TEST(take__waits_for_the_packets_of_the_owner)
+TEST(client_directs_take__waits_for_the_packets_of_the_owner)
 {
 	struct rte_mbuf *got[1];
 	uint64_t word = 1;
@@ -279,7 +279,7 @@ TEST(take__waits_for_the_packets_of_the_owner)
 	rte_pktmbuf_free(got[0]);
 }
 
-TEST(wait__before_sleeping)
+TEST(client_directs_wait__before_sleeping)
 {
 	struct rte_mbuf *got[1];
 
@@ -295,7 +295,7 @@ TEST(wait__before_sleeping)
 }
 
 /* A process has few direct channels: an offer waits until one ends. */
-TEST(offer__waits_for_a_free_place)
+TEST(client_directs_offer__waits_for_a_free_place)
 {
 	struct direct_memory *maps[SHARE_DIRECTS_MAX + 1] = {memory};
 

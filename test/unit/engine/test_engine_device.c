@@ -189,12 +189,13 @@ static bool connected_says_yes(void *arg)
 	return true;
 }
 
+static const struct port_ops away = {
+	.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
+static const struct port_ops connected = {
+	.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
+
 TEST(engine_check_link__hastens_queue_pairs_when_packets_reach_others_again)
 {
-	const struct port_ops away = {
-		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
-	const struct port_ops back = {
-		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
 	struct port *port = &engine->link->port;
 	const struct port_ops *before = port->ops;
 
@@ -202,7 +203,7 @@ TEST(engine_check_link__hastens_queue_pairs_when_packets_reach_others_again)
 	port->ops = &away;
 	engine_check_link(engine);
 	assert_int_equal(qp.hastened, 0);
-	port->ops = &back;
+	port->ops = &connected;
 	engine_check_link(engine);
 	engine_check_link(engine);
 	port->ops = before;
@@ -213,16 +214,12 @@ TEST(engine_check_link__hastens_queue_pairs_when_packets_reach_others_again)
 /* Another program can make and end the connection again and again. */
 TEST(engine_check_link__a_connection_that_flaps_hastens_seldom)
 {
-	const struct port_ops away = {
-		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
-	const struct port_ops back = {
-		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
 	struct port *port = &engine->link->port;
 	const struct port_ops *before = port->ops;
 
 	fake_receiver = &qp;
 	for (unsigned int i = 0; i < 30; i++) {
-		port->ops = i % 2 == 0 ? &away : &back;
+		port->ops = i % 2 == 0 ? &away : &connected;
 		engine_check_link(engine);
 		engine->now_ns += 10000000;
 	}
@@ -234,8 +231,6 @@ TEST(engine_check_link__a_connection_that_flaps_hastens_seldom)
 /* A connection may be made so fast that the engine sees none without it. */
 TEST(engine_check_link__each_new_connection_hastens)
 {
-	const struct port_ops connected = {
-		.lost = lost_says_no, .link_up = link_says_no, .connected = connected_says_yes};
 	struct port *port = &engine->link->port;
 	const struct port_ops *before = port->ops;
 

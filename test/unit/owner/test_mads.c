@@ -273,7 +273,7 @@ TEST(mads_send_on__goes_from_process_to_process)
 	send_on(1, mad);
 	assert_true(takes(0, CM_REP));
 	assert_int_equal(server.uplink.pending_count, 0);
-	/* A connection does not make a direct; its packets do. */
+	/* A connection makes no direct channel. Its packets do. */
 	assert_int_equal(server.directs.handed[0][1], 0);
 }
 
