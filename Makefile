@@ -34,8 +34,7 @@ demo:
 check:
 	@$(MAKE) --no-print-directory build
 	@ninja -C build meson-test-prereq
-	@meson test -C build --no-rebuild --quiet --no-suite sim --num-processes $$((2 * $$(nproc)))
-	@meson test -C build --no-rebuild --quiet sim-quick
+	@meson test -C build --no-rebuild --quiet --no-suite sim --no-suite sim-all --no-suite slow --num-processes $$((3 * $$(nproc)))
 
 test:
 	@$(SETUP) test

@@ -184,10 +184,10 @@ def programs(total, command, *options, may_be_empty=False):
         runner.terminate()  # where we were interrupted
 
 
-def beside(total):
+def beside(total, complete):
     """Run the tests that only compute."""
     title("simulator")
-    meson_test(total, "build", "--suite", "sim", "--num-processes", "1")
+    meson_test(total, "build", "--suite", "sim", *(("--suite", "sim-all") if complete else ()), "--num-processes", "1")
 
 
 def sanitized(total):
@@ -235,7 +235,7 @@ def only(total, text):
 def unit(total):
     """Runs Meson's tests except the simulator."""
     title("unit tests, ABI")
-    meson_test(total, "build", "--no-suite", "sim", *WAITING)
+    meson_test(total, "build", "--no-suite", "sim", "--no-suite", "sim-all", *WAITING)
 
 
 def everything(total, complete):
@@ -246,7 +246,7 @@ def everything(total, complete):
     title("budget")
     programs(total, "test/perf/budget.py")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
-        companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=0)
+        companion = Process([sys.executable, os.path.abspath(__file__), "--beside", *more], log.name, nice=0)
         try:
             title("programs")
             programs(total, "test/programs/run.py", *more)
@@ -287,7 +287,7 @@ def main():
     elif options.sanitized:
         sanitized(total)
     elif options.beside:
-        beside(total)
+        beside(total, options.all)
     else:
         everything(total, options.all)
     print()

@@ -31,7 +31,7 @@ ALWAYS = "documents"  # a test that reads everything
 OWN = "since"         # the test of this file: Meson lists all programs as its dependencies, so that they are compiled
 SCRIPT = ".py"
 DATA = ("test/data/", "config/uroce.conf.example")  # what tests read at run time
-LONG_SUITE, SHORT_TEST = "sim", "sim-quick"  # `make check` runs of this suite this test only
+LONG_SUITES = ("sim", "sim-all")
 
 
 class Graph:
@@ -45,7 +45,7 @@ class Graph:
         self.tests = {}  # name: its files, from the top; None stands for one that nobody knows yet
         tests = introspect(build, "tests")
         for test in tests:
-            if LONG_SUITE in " ".join(test["suite"]) and test["name"] != SHORT_TEST:
+            if test["suite"][0].endswith(tuple(":" + suite for suite in LONG_SUITES)):
                 continue
             files = {self._from_top(word) for word in test["cmd"] if os.path.isfile(word)}
             for target in test["depends"] if test["name"] != OWN else ():

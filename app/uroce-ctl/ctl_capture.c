@@ -8,7 +8,6 @@
  */
 #include "ctl_capture.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "ctl_show.h"
+#include "wire/gid.h"
 
 #define ROCE_PORT 4791
 
@@ -130,14 +130,10 @@ static int add_family(char *at, size_t size, const struct offsets *offsets,
 		      const struct report_record *record)
 {
 	const bool ip6 = offsets == &in_ip6;
-	char peer[INET6_ADDRSTRLEN + 64] = "", address[INET6_ADDRSTRLEN] = "";
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-	const uint8_t *gid = record->qp.dgid;
-	const bool gid_is_ip4 = memcmp(gid, mapped, sizeof(mapped)) == 0;
+	char peer[GID_TEXT_MAX + 64] = "", address[GID_TEXT_MAX];
 
-	inet_ntop(ip6 ? AF_INET6 : AF_INET, ip6 ? gid : gid + sizeof(mapped), address,
-		  sizeof(address));
-	if (record->qp.dest_qpn != 0 && gid_is_ip4 != ip6)
+	gid_text(record->qp.dgid, address);
+	if (record->qp.dest_qpn != 0 && gid_is_ipv4(record->qp.dgid) != ip6)
 		snprintf(peer, sizeof(peer),
 			 " or (dst host %s and %s[%d:4] & 0xffffff = %" PRIu32 ")", address,
 			 offsets->base, offsets->dest_qp, record->qp.dest_qpn);

@@ -2,7 +2,6 @@
 /* What programs wait for, as their reports say it. */
 #include "ctl_why.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,24 +11,16 @@
 #include "qp/qp.h"
 #include "wire/gid.h"
 
-static void write_address(const uint8_t gid[GID_LEN], char text[INET6_ADDRSTRLEN])
-{
-	if (gid_is_ipv4(gid))
-		inet_ntop(AF_INET, gid + GID_IPV4_OFFSET, text, INET6_ADDRSTRLEN);
-	else
-		inet_ntop(AF_INET6, gid, text, INET6_ADDRSTRLEN);
-}
-
 /* Print what the send requests of a queue pair wait for. Return false if they wait for nothing. */
 static bool tell_qp(const struct report_view *view, const struct report_record *record)
 {
 	const struct report_qp *qp = &record->qp;
-	char peer[INET6_ADDRSTRLEN + 32] = "the peer", address[INET6_ADDRSTRLEN];
+	char peer[GID_TEXT_MAX + 32] = "the peer", address[GID_TEXT_MAX];
 
 	if (!qp_waits_name(qp->waits))
 		return false;
 	if (qp->dest_qpn != 0) {
-		write_address(qp->dgid, address);
+		gid_text(qp->dgid, address);
 		snprintf(peer, sizeof(peer), "%s queue pair 0x%x", address, qp->dest_qpn);
 	}
 	printf("queue pair 0x%x of %s (pid %d): ", record->number, view->comm, (int)view->pid);
@@ -87,12 +78,12 @@ static bool tell_cm_id(const struct report_view *view, const struct report_recor
 		{"SIDR_REQ_SENT", "the peer to name its queue pair"},
 		{"SIDR_REQ_RCVD", "this program to accept or to reject it (rdma_get_cm_event)"},
 	};
-	char address[INET6_ADDRSTRLEN];
+	char address[GID_TEXT_MAX];
 
 	for (size_t i = 0; i < RTE_DIM(waits); i++) {
 		if (strncmp(record->cm_id.state, waits[i].state, sizeof(record->cm_id.state)) != 0)
 			continue;
-		write_address(record->cm_id.remote, address);
+		gid_text(record->cm_id.remote, address);
 		printf("connection 0x%x of %s (pid %d) with %s: it waits for %s: %s\n",
 		       record->number, view->comm, (int)view->pid, address, waits[i].what,
 		       waits[i].state);

@@ -18,7 +18,6 @@ enum telemetry_state {
 	TELEMETRY_OFF,
 	TELEMETRY_PAUSES,
 	TELEMETRY_STARTS, /* DPDK */
-	TELEMETRY_ENDED,  /* the thread */
 };
 
 static enum telemetry_state telemetry_state; /* atomic */
@@ -42,7 +41,7 @@ static void *telemetry_thread_run(void *arg)
 	}
 	if (runtime_start(&config) != 0)
 		log_warn("DPDK's telemetry does not answer; programs do not need it");
-	__atomic_store_n(&telemetry_state, TELEMETRY_ENDED, __ATOMIC_RELEASE);
+	__atomic_store_n(&telemetry_state, TELEMETRY_OFF, __ATOMIC_RELEASE);
 	return NULL;
 }
 

@@ -320,34 +320,6 @@ static inline struct share_packet client_packet(const struct share_client *clien
 	};
 }
 
-/** Return true if a word of another process describes a packet inside a buffer. */
-static inline bool client_is_sane(const struct share_client *client,
-				  const struct share_packet *packet)
-{
-	return packet->buffer < client->buffers && packet->len <= client->buffer_bytes &&
-	       packet->offset <= client->buffer_bytes - packet->len;
-}
-
-/** Mark the sockets of a memif connection as ours, when they come (base/own.h). */
-static inline void client_mark_sockets(const int fds[SHARE_MEMIF_FDS])
-{
-	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
-		own_mark(fds[i]);
-}
-
-/** Return true if the program has not closed them since. If it has closed one, close the others. */
-static inline bool client_has_sockets(const int fds[SHARE_MEMIF_FDS])
-{
-	bool has = true;
-
-	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
-		has = has && own_is(fds[i]);
-	for (int i = 0; i < SHARE_MEMIF_FDS && !has; i++)
-		if (own_is(fds[i]))
-			memif_socket_discard(fds[i]);
-	return has;
-}
-
 /** Take the owner's answer to a request for a memif connection, and its descriptors (-1: none has
  * come). The caller holds client->lock. */
 void client_isolated_answer(struct share_client *client, const struct share_message *message,

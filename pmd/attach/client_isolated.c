@@ -15,6 +15,26 @@
 #include "net/link.h"
 #include "port/memif_caller.h"
 
+/* Mark the sockets of a memif connection as ours, when they come (base/own.h). */
+static void mark_sockets(const int fds[SHARE_MEMIF_FDS])
+{
+	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
+		own_mark(fds[i]);
+}
+
+/* Return true if the program has not closed them since. If it has closed one, close the others. */
+static bool has_sockets(const int fds[SHARE_MEMIF_FDS])
+{
+	bool has = true;
+
+	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
+		has = has && own_is(fds[i]);
+	for (int i = 0; i < SHARE_MEMIF_FDS && !has; i++)
+		if (own_is(fds[i]))
+			memif_socket_discard(fds[i]);
+	return has;
+}
+
 void client_isolated_answer(struct share_client *client, const struct share_message *message,
 			    const int *fds)
 {
@@ -25,7 +45,7 @@ void client_isolated_answer(struct share_client *client, const struct share_mess
 		return;
 	memif->given = true;
 	memcpy(memif->fds, fds, sizeof(memif->fds));
-	client_mark_sockets(fds);
+	mark_sockets(fds);
 }
 
 /* Ask the owner for a memif connection, unless it has been asked. If it cannot take a message now,
@@ -42,7 +62,7 @@ void client_isolated_renew_locked(struct share_client *client)
 {
 	struct client_memif *memif = &client->memif;
 
-	if (memif->given && client_has_sockets(memif->fds)) {
+	if (memif->given && has_sockets(memif->fds)) {
 		for (int i = 0; i < SHARE_MEMIF_FDS; i++)
 			memif_socket_discard(memif->fds[i]);
 	}
@@ -79,7 +99,7 @@ static int isolated_call_locked(struct share_client *client, int *doorbell_fd)
 		return -EAGAIN;
 	}
 	memif->given = false;
-	if (!client_has_sockets(memif->fds))
+	if (!has_sockets(memif->fds))
 		return -EAGAIN;
 	*doorbell_fd = memif->fds[SHARE_MEMIF_FD_DOORBELL];
 	return memif->fds[SHARE_MEMIF_FD_SOCKET];

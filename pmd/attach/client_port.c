@@ -82,6 +82,13 @@ uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
+/* Return true if a word of another process describes a packet inside a buffer. */
+static bool is_sane(const struct share_client *client, const struct share_packet *packet)
+{
+	return packet->buffer < client->buffers && packet->len <= client->buffer_bytes &&
+	       packet->offset <= client->buffer_bytes - packet->len;
+}
+
 static __rte_noinline uint16_t client_take_words(struct share_client *client,
 						 struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -95,7 +102,7 @@ static __rte_noinline uint16_t client_take_words(struct share_client *client,
 		const struct share_packet packet = share_unpack(words[i]);
 		struct rte_mbuf *mbuf;
 
-		if (unlikely(!client_is_sane(client, &packet)))
+		if (unlikely(!is_sane(client, &packet)))
 			continue;
 		mbuf = client_mbuf(client, packet.buffer);
 		mbuf->data_off = packet.offset;

@@ -114,19 +114,11 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 	return 0;
 }
 
-static void gid_format(const uint8_t gid[GID_LEN], char text[INET6_ADDRSTRLEN])
-{
-	const bool is_ipv4 = gid_is_ipv4(gid);
-
-	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? gid + GID_IPV4_OFFSET : gid, text,
-		  INET6_ADDRSTRLEN);
-}
-
 void address_format(const struct settings_ip *ip, char *text)
 {
-	char addr[INET6_ADDRSTRLEN];
+	char addr[GID_TEXT_MAX];
 
-	gid_format(ip->gid, addr);
+	gid_text(ip->gid, addr);
 	if (ip->vlan < 0)
 		snprintf(text, ADDRESS_TEXT_MAX, "%s/%u", addr, ip->prefix_len);
 	else
@@ -212,10 +204,10 @@ int route_parse(const char *text, bool is_gateway, struct settings_route *route,
 
 void route_format(const struct settings_route *route, char *text)
 {
-	char prefix[INET6_ADDRSTRLEN], gateway[INET6_ADDRSTRLEN];
+	char prefix[GID_TEXT_MAX], gateway[GID_TEXT_MAX];
 
-	gid_format(route->prefix, prefix);
-	gid_format(route->gateway, gateway);
+	gid_text(route->prefix, prefix);
+	gid_text(route->gateway, gateway);
 	if (route->prefix_len == 0)
 		snprintf(text, ROUTE_TEXT_MAX, "%s", gateway);
 	else

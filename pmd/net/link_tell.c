@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells the operator what changes at a kernel interface while it is used. */
-#include <arpa/inet.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "link_internal.h"
 
-static void gid_text(const uint8_t gid[GID_LEN], char text[INET6_ADDRSTRLEN])
-{
-	const bool is_ipv4 = gid_is_ipv4(gid);
-
-	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? gid + GID_IPV4_OFFSET : gid, text,
-		  INET6_ADDRSTRLEN);
-}
-
 static void tell_address(const struct link *link, enum log_level level,
 			 const struct address *address, const char *what)
 {
-	char text[INET6_ADDRSTRLEN];
+	char text[GID_TEXT_MAX];
 
 	gid_text(address->gid, text);
 	log_print(level, "%s: address %s %s", link->ifname, text, what);
@@ -63,7 +54,7 @@ void link_tell_interface(struct link *link, const struct netdev *netdev)
  */
 void link_tell_too_long(const struct link *link, const struct icmp_notice *notice)
 {
-	char to[INET6_ADDRSTRLEN], from[INET6_ADDRSTRLEN];
+	char to[GID_TEXT_MAX], from[GID_TEXT_MAX];
 
 	gid_text(notice->to, to);
 	gid_text(notice->from, from);

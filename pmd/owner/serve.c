@@ -418,8 +418,8 @@ static void *serve_close(void *arg)
 	return NULL;
 }
 
-/* Return true if the next owner can open the port while this one still closes it. What captures
- * see, EAL has in files. */
+/* Return true if the next owner can open the port while this one still closes it. It cannot while
+ * captures are possible: EAL keeps files for them, which only one process can have. */
 static bool serve_shares_port(const struct server *server)
 {
 	return serve_must_leave(server) && server->gsi.netdev[0] != '\0' &&

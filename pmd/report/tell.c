@@ -161,10 +161,8 @@ static void tell_address(const struct report_fields *fields, const char *name,
 	char address[INET6_ADDRSTRLEN] = "*", text[INET6_ADDRSTRLEN + 16];
 	const bool ip6 = !gid_is_ipv4(gid) && !gid_is_zero(gid);
 
-	if (ip6)
-		inet_ntop(AF_INET6, gid, address, sizeof(address));
-	else if (!gid_is_zero(gid))
-		inet_ntop(AF_INET, gid + GID_IPV4_OFFSET, address, sizeof(address));
+	if (!gid_is_zero(gid))
+		gid_text(gid, address);
 	snprintf(text, sizeof(text), ip6 ? "[%s]:%" PRIu16 : "%s:%" PRIu16, address,
 		 (uint16_t)service_id);
 	tell_text(fields, name, has_port ? text : address);

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 PORT = ("--port", "net_null0", "--ip", "10.0.0.1/24")
 SECONDS = 60
+THREADS = 8  # most programs wait
 WHO = r"queue pair 0x\w+"
 PEER = rf"[0-9a-f.:]+ {WHO}"
 ID = r"10\.0\.0\.1:\d+"
@@ -142,7 +143,7 @@ def main():
     uroce_run, zoo, *cases = sys.argv[1:]
     known = subprocess.run([zoo], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     wrong = [f"{case}: only one of zoo.c and check.py has it" for case in set(known) ^ set(REASONS)]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         for found in pool.map(lambda case: list(faults(uroce_run, zoo, case)), cases or known):
             wrong += found
     print("\n".join(wrong) or f"{len(cases or known)} wrong programs, each with its right twin")

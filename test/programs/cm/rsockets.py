@@ -20,9 +20,11 @@ TCP_CALLS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "
 COPY_BYTES = 20_000_000
 # A row of a table: name, bytes, transfers, and measured values.
 ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
-DATAGRAMS = ["-C", "1000", "-S", "500"]
+DATAGRAM_COUNT = 10000
+DATAGRAMS = ["-C", str(DATAGRAM_COUNT), "-S", "500"]
 SHARED = (("attached", "attached"), ("isolated", "isolated"))
-KERNEL_PACKETS = 200  # packets of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
+# The kernel carries datagrams until the queue pairs are ready, which takes longer on a busy machine.
+KERNEL_PACKETS = DATAGRAM_COUNT // 2
 ECHO_PORT = 7311
 CALLS_PORT = 7312
 ECHO_SERVER = """

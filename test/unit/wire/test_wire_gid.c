@@ -35,6 +35,19 @@ TEST(gid_from_ipv4__writes_every_byte)
 	}
 }
 
+TEST(gid_text__as_people_write_it)
+{
+	const uint8_t ipv6[GID_LEN] = {0xfd, [15] = 1};
+	char text[GID_TEXT_MAX];
+	uint8_t gid[GID_LEN];
+
+	gid_from_ipv4("\x0a\x01\x02\x03", gid);
+	gid_text(gid, text);
+	assert_string_equal(text, "10.1.2.3");
+	gid_text(ipv6, text);
+	assert_string_equal(text, "fd00::1");
+}
+
 TEST(gid_is_link_local__fe80_with_ten_bits)
 {
 	uint8_t gid[GID_LEN] = {0xfe, 0x80, [15] = 1};

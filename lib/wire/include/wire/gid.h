@@ -14,6 +14,7 @@
 #define GID_IPV4_OFFSET 12 /* offset of the IPv4 address in its GID */
 #define GID_IPV4_LEN	4
 #define GID_IPV4_BITS	(8 * GID_IPV4_OFFSET) /* before the address */
+#define GID_TEXT_MAX	46		      /* INET6_ADDRSTRLEN */
 
 static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
 {
@@ -75,5 +76,8 @@ static inline bool gid_is_multicast(const uint8_t gid[GID_LEN])
 {
 	return gid[0] == 0xff || (gid_is_ipv4(gid) && (gid[GID_IPV4_OFFSET] & 0xf0) == 0xe0);
 }
+
+/** Write the address of a GID as people write it. */
+void gid_text(const uint8_t gid[GID_LEN], char text[GID_TEXT_MAX]);
 
 #endif
