@@ -233,6 +233,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
     def _hostile(self):
         """A hostile client disturbs only itself: traffic of others continues, and nothing of the client is left."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
+        self._ask(self._prefix, "/uroce/dev")  # DPDK has opened what it needs
         before = self._descriptors()
         sides = [["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "4000", "-p", str(FIRST_PORT)]]
         sides.append([*sides[0], "10.9.8.1"])
