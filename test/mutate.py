@@ -47,8 +47,9 @@ NUMBER = re.compile(r"(?<![\w.'\"])[0-9]+(?=[;,)\] ])")
 STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]-]+\(.*\)|[\w.>*\[\]-]+ (?:[-+|&]?=) .*|[\w.>\[\]-]+(?:\+\+|--));$", re.M)
 # No unit test can see that these are missing: locks; hints to the processor (lib/mem/prefetch.c has other functions); fences,
 # whose lack is rarely seen in a run; initialisation of a mutex in a struct of zeros, and the ends of mutexes and the like,
-# which do nothing in the C library; messages for people.
-UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|cpu_relax|_thread_fence\("
+# which do nothing in the C library; messages for people; functions of assertions.
+UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|\breason_say\(|\bSAY\("
+                    r"|cpu_relax|_thread_fence\(|\bqp_check\("
                     r"|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
 # A period that is a nanosecond longer is no fault.
 BOUNDARY = (" < ", " <= ", " > ", " >= ")
@@ -57,8 +58,10 @@ TIME = re.compile(r"_ns\b")
 MIXING = (" + ", " - ", " & ", " | ")
 HASH = re.compile(r"hash")
 # Two objects in place of one, room for one more in an array's declaration, and what else is prefetched, make no difference.
-HIDDEN = re.compile(r"(?<=\bcalloc\()1(?=,)|\b(?!return\b|else\b)\w+ \*?\w+\[\d+\]|\bsgl\.next = [^;]*;"
-                    r"|^[ \t]*(?:for|if|while) \([^\n]*\)\n[ \t]+(?:rte_prefetch|prefetch_write)\w*\([^;]*;"
+# Assertions are not tested, nor are the functions that only builds with assertions have.
+HIDDEN = re.compile(r"^#ifndef NDEBUG\n.*?^#endif"
+                    r"|(?<=\bcalloc\()1(?=,)|\b(?!return\b|else\b)\w+ \*?\w+\[\d+\]|\bsgl\.next = [^;]*;"
+                    r"|^[ \t]*(?:for|if|while) \([^\n]*\)\n[ \t]+(?i:(?:rte_)?prefetch)(?!_(?:post|cancel|wait))\w*\([^;]*;"
                     r"|\b(?:rte_)?prefetch(?!_(?:post|cancel|wait))\w*\([^;{]*;"
                     r"|/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
                     r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;|\bsizeof\([^()]*\)", re.S | re.M)
