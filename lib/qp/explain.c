@@ -40,19 +40,17 @@ static const char *status_name(enum ibv_wc_status status)
 #undef WC_STATUS
 	};
 
-	return (size_t)status < RTE_DIM(names) && names[status] ? names[status] : "error";
+	return names[status];
 }
 
 static void write_peer(const struct qp *qp, char peer[PEER_MAX])
 {
 	const struct path *path = &qp->peer.path;
 	const uint8_t *ip = path->hdr + path->l3_off;
-	char address[INET6_ADDRSTRLEN] = "nobody";
+	char address[INET6_ADDRSTRLEN];
 
-	if (path->len > 0)
-		inet_ntop(path->ipv6 ? AF_INET6 : AF_INET,
-			  ip + (path->ipv6 ? PATH_IPV6_DST : PATH_IPV4_DST), address,
-			  sizeof(address));
+	inet_ntop(path->ipv6 ? AF_INET6 : AF_INET,
+		  ip + (path->ipv6 ? PATH_IPV6_DST : PATH_IPV4_DST), address, sizeof(address));
 	snprintf(peer, PEER_MAX, "%s queue pair 0x%x", address, qp->peer.qpn);
 }
 

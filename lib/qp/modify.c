@@ -33,7 +33,6 @@ static void qp_enter_error(struct qp *qp)
 	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
 	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
-	qp->responses_ns = UINT64_MAX;
 	if (qp_is_datagram(qp))
 		datagram_reset(&qp->datagram);
 	completer_flush(&qp->completer);
@@ -181,14 +180,13 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR || from == IBV_QPS_SQE)
 			requester_reset(&qp->requester, REQUESTER_RUNNING);
-		else if (from == IBV_QPS_SQD && qp->requester.state == REQUESTER_DRAINING)
+		else
 			qp->requester.state = REQUESTER_RUNNING;
 		break;
 	case IBV_QPS_SQD:
 		if (from == IBV_QPS_RTS) {
 			qp->drained_told = false;
-			if (qp->requester.state == REQUESTER_RUNNING)
-				qp->requester.state = REQUESTER_DRAINING;
+			qp->requester.state = REQUESTER_DRAINING;
 		}
 		break;
 	case IBV_QPS_ERR:
@@ -247,7 +245,7 @@ int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const str
 	int err = qp_check_modify(qp, attr, mask);
 
 	mask = attr_own(qp->init.type, mask);
-	if (err == 0 && to != IBV_QPS_RESET && to != IBV_QPS_ERR)
+	if (err == 0)
 		err = qp_apply(qp, attr, mask, path);
 	if (err == 0)
 		qp_enter(qp, from, to);

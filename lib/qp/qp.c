@@ -140,7 +140,6 @@ void qp_reset(struct qp *qp)
 {
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->established = false;
-	qp->drained_told = false;
 	sq_clear(&qp->sq);
 	if (qp->rq == &qp->own_rq)
 		rq_clear(&qp->own_rq);
@@ -149,7 +148,7 @@ void qp_reset(struct qp *qp)
 	loss_fini(&qp->loss);
 	loss_init(&qp->loss, psn_make(0));
 	pacer_set(&qp->pacer, 0, 0, 0);
-	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED | QP_KEEPS | QP_PASSES);
+	qp->unusual &= QP_MET_ABSENT;
 	qp->responses_ns = UINT64_MAX;
 	if (qp->pacer.cc != NULL)
 		cc_reset(qp->pacer.cc);
@@ -157,12 +156,10 @@ void qp_reset(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	qp->receive.taken = false;
 	qp->sched.acks_at_once = false;
-	if (qp_is_datagram(qp)) {
+	if (qp_is_datagram(qp))
 		datagram_reset(&qp->datagram);
-		qp->datagram.psn = psn_make(0);
-	} else {
+	else
 		responder_reset(&qp->responder, psn_make(0));
-	}
 }
 
 void qp_count(struct qp *qp, const struct comp_cntrs *cntrs)
@@ -308,7 +305,6 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 		goto destroy_cc;
 	qp_connect_roles(qp, init);
 	qp_reset(qp);
-	qp->state = IBV_QPS_RESET;
 	*cap = qp_cap(qp);
 	qp_count_users(qp, 1);
 	*out = qp;

@@ -73,7 +73,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 {
 	enum fault fault;
 
-	if (!qp->kind->answers || (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)) {
+	if (!qp_requests(qp)) {
 		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
 		return;
 	}

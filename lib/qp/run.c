@@ -94,10 +94,8 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		else
 			reason_drop(); /* it is found again when it is due */
 	}
-	if (fault != FAULT_NONE) {
+	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
-		return false;
-	}
 	if (qp->state == IBV_QPS_SQD && !qp->drained_told && requester_drained(&qp->requester)) {
 		qp->drained_told = true;
 		if (qp->attr.en_sqd_async_notify)
