@@ -36,7 +36,7 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 			.max_recv_sge = srq == NULL ? 2 : 0,
 			.max_inline_data = 64},
 		.type = type,
-		.sig_all = true,
+		.sig_all = !rig.unsignaled,
 		.qpn = end == A ? FIXTURE_QPN : FIXTURE_PEER_QPN,
 		.counters = &rig.fixture.counters,
 		.waiting = &rig.waiting,

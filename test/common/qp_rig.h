@@ -44,6 +44,7 @@ struct qp_rig {
 	struct cc_attr cc;    /* of both ends, unless set before end_recreate */
 	struct ooo_pool *ooo; /* for both ends; NULL: none, unless set before end_recreate */
 	enum sack_use sack;   /* of both ends, unless set before end_recreate */
+	bool unsignaled;      /* requests have a completion only if they ask for it; the same */
 	/* A packet from this end to lose, counted from 1 at the next one; 0 for none. */
 	unsigned int lose[2];
 };

@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "qp/attr.h"
 #include "test.h"
 
@@ -25,28 +27,35 @@ static const struct {
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-static const int attrs[ATTRS] = {
-	IBV_QP_CUR_STATE,
-	IBV_QP_EN_SQD_ASYNC_NOTIFY,
-	IBV_QP_ACCESS_FLAGS,
-	IBV_QP_PKEY_INDEX,
-	IBV_QP_PORT,
-	IBV_QP_QKEY,
-	IBV_QP_AV,
-	IBV_QP_PATH_MTU,
-	IBV_QP_TIMEOUT,
-	IBV_QP_RETRY_CNT,
-	IBV_QP_RNR_RETRY,
-	IBV_QP_RQ_PSN,
-	IBV_QP_MAX_QP_RD_ATOMIC,
-	IBV_QP_ALT_PATH,
-	IBV_QP_MIN_RNR_TIMER,
-	IBV_QP_SQ_PSN,
-	IBV_QP_MAX_DEST_RD_ATOMIC,
-	IBV_QP_PATH_MIG_STATE,
-	IBV_QP_CAP,
-	IBV_QP_DEST_QPN,
-	IBV_QP_RATE_LIMIT,
+#define ATTR(attr)          \
+	{                   \
+		attr, #attr \
+	}
+static const struct {
+	int bit;
+	const char *name;
+} attrs[ATTRS] = {
+	ATTR(IBV_QP_CUR_STATE),
+	ATTR(IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	ATTR(IBV_QP_ACCESS_FLAGS),
+	ATTR(IBV_QP_PKEY_INDEX),
+	ATTR(IBV_QP_PORT),
+	ATTR(IBV_QP_QKEY),
+	ATTR(IBV_QP_AV),
+	ATTR(IBV_QP_PATH_MTU),
+	ATTR(IBV_QP_TIMEOUT),
+	ATTR(IBV_QP_RETRY_CNT),
+	ATTR(IBV_QP_RNR_RETRY),
+	ATTR(IBV_QP_RQ_PSN),
+	ATTR(IBV_QP_MAX_QP_RD_ATOMIC),
+	ATTR(IBV_QP_ALT_PATH),
+	ATTR(IBV_QP_MIN_RNR_TIMER),
+	ATTR(IBV_QP_SQ_PSN),
+	ATTR(IBV_QP_MAX_DEST_RD_ATOMIC),
+	ATTR(IBV_QP_PATH_MIG_STATE),
+	ATTR(IBV_QP_CAP),
+	ATTR(IBV_QP_DEST_QPN),
+	ATTR(IBV_QP_RATE_LIMIT),
 };
 
 /* R: required, o: optional, -: not taken, x: the type has no such transition. Same order as attrs.
@@ -180,7 +189,7 @@ static int mask_of(const struct table *table, size_t column, char mark)
 
 	for (size_t i = 0; i < ATTRS; i++)
 		if (table->rows[i][column] == mark)
-			mask |= attrs[i];
+			mask |= attrs[i].bit;
 	return mask;
 }
 
@@ -200,8 +209,8 @@ static void check_column(const struct table *table, size_t column)
 	assert_int_equal(check(table, column, IBV_QP_STATE | required), 0);
 	assert_int_equal(check(table, column, IBV_QP_STATE | required | optional), 0);
 	for (size_t i = 0; i < ATTRS; i++) {
-		const int with = IBV_QP_STATE | required | attrs[i];
-		const int without = (IBV_QP_STATE | required | optional) & ~attrs[i];
+		const int with = IBV_QP_STATE | required | attrs[i].bit;
+		const int without = (IBV_QP_STATE | required | optional) & ~attrs[i].bit;
 
 		assert_int_equal(check(table, column, with),
 				 table->rows[i][column] == '-' ? -EINVAL : 0);
@@ -258,9 +267,35 @@ TEST(attr_check_mask__to_reset_and_error_from_everywhere_with_nothing_else)
 			for (size_t i = 0; i < ATTRS; i++)
 				assert_int_equal(attr_check_mask(IBV_QPT_RC,
 								 (enum ibv_qp_state)from, ends[end],
-								 IBV_QP_STATE | attrs[i]),
+								 IBV_QP_STATE | attrs[i].bit),
 						 -EINVAL);
 		}
+}
+
+/* A user reads which attribute it is. */
+TEST(attr_check_mask__says_which_attribute_is_wrong)
+{
+	char text[128];
+
+	reason_wanted = true;
+	for (size_t i = 0; i < ATTRS; i++) {
+		assert_int_equal(attr_check_mask(IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_ERR,
+						 IBV_QP_STATE | attrs[i].bit),
+				 -EINVAL);
+		snprintf(text, sizeof(text),
+			 "RTS -> ERR: %s is in the mask, and this transition does not take it "
+			 "(IBTA 11.2.5.2)",
+			 attrs[i].name);
+		assert_string_equal(reason_take(EINVAL), text);
+	}
+	assert_int_equal(attr_check_mask(IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT,
+					 IBV_QP_STATE | IBV_QP_PORT | IBV_QP_QKEY),
+			 -EINVAL);
+	assert_string_equal(reason_take(EINVAL), "RESET -> INIT: IBV_QP_PKEY_INDEX is missing from "
+						 "the mask (IBTA 11.2.5.2)");
+	assert_int_equal(attr_check_mask(IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_ERR, 1 << 30), -EINVAL);
+	assert_non_null(strstr(reason_take(EINVAL), "an unknown bit"));
+	reason_wanted = false;
 }
 
 TEST(attr_check_mask__types_that_are_not_built)
@@ -393,11 +428,11 @@ TEST(attr_apply__takes_nothing_else)
 		struct attr_kept one, both;
 		const uint8_t *a = (const uint8_t *)&one, *b = (const uint8_t *)&both;
 
-		applied(&one, attrs[i]);
+		applied(&one, attrs[i].bit);
 		applied(&both, named);
 		for (size_t byte = 0; byte < sizeof(one); byte++)
 			assert_false(a[byte] != 0 && b[byte] != 0);
-		named |= attrs[i];
+		named |= attrs[i].bit;
 	}
 }
 

@@ -7,17 +7,22 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mem/pd.h"
 #include "qp_rig.h"
 #include "test.h"
 
-static bool is_full; /* there is no memory */
+static bool is_full;  /* there is no memory */
+static int left = -1; /* allocations until there is none; negative: there is enough */
 
 void *__real_cachelines_alloc(size_t bytes);
 void *__wrap_cachelines_alloc(size_t bytes);
 
 void *__wrap_cachelines_alloc(size_t bytes)
 {
-	return TEST_FILE_RUNS() && is_full ? NULL : __real_cachelines_alloc(bytes);
+	if (TEST_FILE_RUNS() && (is_full || left == 0))
+		return NULL;
+	left -= left > 0;
+	return __real_cachelines_alloc(bytes);
 }
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
@@ -81,6 +86,52 @@ TEST(qp_modify__without_memory_is_an_error)
 	assert_int_equal(rc, -ENOMEM);
 	assert_int_equal(qp_state(A->qp), IBV_QPS_RTR);
 	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+}
+
+/* Whatever cannot be allocated. */
+TEST(qp_create__without_memory_leaves_nothing)
+{
+	const struct qp_init init = {.pd = rig.fixture.other_pd,
+				     .send_cq = A->send_cq,
+				     .recv_cq = A->recv_cq,
+				     .cap = {.max_send_wr = 1, .max_recv_wr = 1},
+				     .type = IBV_QPT_RC,
+				     .cc = {.kind = CC_DCQCN, .link_mbps = 1000},
+				     .counters = &rig.fixture.counters,
+				     .port_mtu = IBV_MTU_1024};
+	struct ibv_qp_cap cap;
+	int rc = -ENOMEM;
+	struct qp *qp;
+
+	for (int allocations = 0; rc != 0; allocations++) {
+		left = allocations;
+		rc = qp_create(&init, &cap, &qp);
+		left = -1;
+		if (rc != 0)
+			assert_int_equal(rc, -ENOMEM);
+		assert_int_equal(rig.fixture.other_pd->users, rc == 0);
+	}
+	qp_destroy(qp);
+}
+
+TEST(qp_change_cc__without_memory_changes_nothing)
+{
+	const struct cc_attr attr = {.kind = CC_DCQCN, .link_mbps = 1000};
+	struct qp_view view;
+	int rc;
+
+	rig.cc = (struct cc_attr){.kind = CC_NONE};
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig_connect();
+	is_full = true;
+	rc = qp_change_cc(A->qp, &attr);
+	is_full = false;
+	assert_int_equal(rc, -ENOMEM);
+	qp_look(A->qp, &view);
+	assert_int_equal(view.cc, CC_NONE);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
 TEST(qp_modify__a_refused_one_changes_nothing)
@@ -230,6 +281,25 @@ TEST(qp_modify__to_reset_forgets_completions_of_both_queues)
 	end_sent(B, 2, IBV_WC_SUCCESS);
 }
 
+/* Each end of XRC has one of them. */
+TEST(qp_modify__to_reset_without_completion_queues)
+{
+	struct qp_init init = {.pd = rig.fixture.pd,
+			       .type = IBV_QPT_XRC_RECV,
+			       .counters = &rig.fixture.counters,
+			       .port_mtu = IBV_MTU_1024};
+	struct ibv_qp_cap cap;
+
+	qp_destroy(A->qp);
+	assert_int_equal(qp_create(&init, &cap, &A->qp), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	qp_destroy(A->qp);
+	init.type = IBV_QPT_XRC_SEND;
+	init.send_cq = A->send_cq;
+	assert_int_equal(qp_create(&init, &cap, &A->qp), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+}
+
 TEST(qp_modify__from_error_only_through_reset)
 {
 	rig_connect();
@@ -331,6 +401,18 @@ TEST(qp_modify__sqd_does_not_tell_who_did_not_ask)
 	assert_int_equal(A->events, 1);
 }
 
+/* Only a transition asks anew for the event, or does not. */
+TEST(qp_modify__sqd_that_is_not_a_transition_keeps_the_request_for_the_event)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .retry_cnt = 1};
+
+	rig_connect();
+	assert_int_equal(drain(A, true), 0);
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_RETRY_CNT, NULL), 0);
+	end_run(A, 9);
+	assert_int_equal(A->events, 1);
+}
+
 TEST(qp_modify__sqd_still_receives_and_answers)
 {
 	rig_connect();
@@ -422,6 +504,9 @@ TEST(qp_limit_rate__is_set_asked_for_and_forgotten)
 	limit.rate_limit = 0;
 	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
 	limit.max_burst_sz = 0;
+	limit.typical_pkt_sz = 64;
+	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
+	limit.typical_pkt_sz = 0;
 	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
 	attr.rate_limit = 5000;
 	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_RATE_LIMIT, NULL), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/qp/qp.c: what a queue pair is made of, what it tells, and when work may be posted to
- * it. */
+/* Tests of lib/qp/qp.c: what a queue pair is made of, and what it tells. Posting: test_qp_post.c.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,6 @@
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "queue/ah.h"
-#include "queue/sq_build.h"
 #include "transport/ooo.h"
 #include "transport/loss.h"
 #include "test.h"
@@ -85,6 +84,25 @@ TEST(qp_create__holds_its_domain_and_queues)
 	assert_int_equal(cq_destroy(cq), 0);
 }
 
+TEST(qp_create__holds_each_of_two_queues)
+{
+	struct qp_init init = init_of(A);
+	struct cq *send_cq, *recv_cq;
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	assert_int_equal(cq_create(4, NULL, NULL, NULL, &send_cq), 0);
+	assert_int_equal(cq_create(4, NULL, NULL, NULL, &recv_cq), 0);
+	init.send_cq = send_cq;
+	init.recv_cq = recv_cq;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_int_equal(cq_destroy(send_cq), -EBUSY);
+	assert_int_equal(cq_destroy(recv_cq), -EBUSY);
+	qp_destroy(qp);
+	assert_int_equal(cq_destroy(send_cq), 0);
+	assert_int_equal(cq_destroy(recv_cq), 0);
+}
+
 static void expect_refused(struct qp_init init, int err)
 {
 	struct ibv_qp_cap cap;
@@ -112,6 +130,25 @@ TEST(qp_create__refuses_more_than_a_packet_holds)
 	init = init_of(A);
 	init.cap.max_send_wr = UINT32_MAX;
 	expect_refused(init, -EINVAL);
+	init = init_of(A);
+	init.cap.max_recv_wr = UINT32_MAX;
+	expect_refused(init, -EINVAL);
+}
+
+/* Another holder of its handle has destroyed it. */
+TEST(qp_create__refuses_a_domain_that_has_ended)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct pd *pd;
+	struct qp *qp;
+
+	assert_int_equal(pd_create(rig.fixture.keys, &pd), 0);
+	pd_hold(pd);
+	assert_int_equal(pd_destroy(pd), 0);
+	init.pd = pd;
+	assert_int_equal(qp_create(&init, &cap, &qp), -EINVAL);
+	pd_release_hold(pd);
 }
 
 TEST(qp_create__has_the_window_that_was_asked_for)
@@ -128,6 +165,21 @@ TEST(qp_create__has_the_window_that_was_asked_for)
 	}
 	init.window_max = LOSS_WINDOW_LIMIT + 1;
 	expect_refused(init, -EINVAL);
+}
+
+TEST(qp_run__keeps_to_the_window_that_was_asked_for)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+
+	init.pd = rig.fixture.pd;
+	init.window_max = 4;
+	qp_destroy(A->qp);
+	assert_int_equal(qp_create(&init, &cap, &A->qp), 0);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8 * MTU, 0), 0);
+	assert_false(end_run(A, 16));
+	assert_int_equal(A->catcher.count, 4);
 }
 
 TEST(qp_create__refuses_types_that_are_not_built)
@@ -253,6 +305,15 @@ TEST(qp_retire__gives_back_what_came_out_of_order)
 	qp_destroy(B->qp);
 	B->qp = NULL;
 	ooo_pool_destroy(pool);
+}
+
+TEST(qp_retire__drops_completions_that_nobody_has_polled)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	qp_retire(A->qp);
+	end_idle(A);
 }
 
 /* Bind a window of type 2 to a region. */
@@ -556,93 +617,4 @@ TEST(qp_look__of_no_queue_shows_nothing)
 	qp_look(qp, &view);
 	assert_int_equal(view.send_cq, 0);
 	qp_destroy(qp);
-}
-
-/* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */
-
-TEST(qp_post_send__only_from_rts_on)
-{
-	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), EINVAL);
-	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTR; s++) {
-		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
-		assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), EINVAL);
-	}
-	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
-	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
-	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
-	assert_int_equal(end_send(A, 3, IBV_WR_SEND, 0, 8, 0), 0);
-	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
-	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
-	end_sent(A, 3, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(end_send(A, 4, IBV_WR_SEND, 0, 8, 0), 0);
-	end_idle(A);
-	end_run(A, 1);
-	end_sent(A, 4, IBV_WC_WR_FLUSH_ERR);
-	end_idle(A);
-}
-
-/* A list that is refused leaves the queue to the next thread. */
-TEST(qp_post_built__only_from_rts_on)
-{
-	struct sq *sq = qp_sq(A->qp);
-
-	end_raise(A, IBV_QPS_RTR);
-	sq_build_start(sq, 1u << IBV_WR_SEND);
-	assert_non_null(sq_build_next(sq, IBV_WR_SEND, 1, 0));
-	assert_int_equal(qp_post_built(A->qp), EINVAL);
-	assert_false(rte_spinlock_is_locked(&sq->lock.spin));
-	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
-	assert_false(end_run(A, 9));
-	assert_int_equal(A->catcher.count, 0);
-	sq_build_start(sq, 1u << IBV_WR_SEND);
-	assert_non_null(sq_build_next(sq, IBV_WR_SEND, 2, 0));
-	sq_build_sge_list(sq, 0, NULL);
-	assert_int_equal(qp_post_built(A->qp), 0);
-	end_run(A, 9);
-	assert_int_equal(A->catcher.count, 1);
-}
-
-TEST(qp_post_recv__from_init_on)
-{
-	uint64_t wr_id = 0;
-
-	assert_int_equal(end_receive(A, 9, 0, 8), EINVAL);
-	for (int s = IBV_QPS_INIT; s <= IBV_QPS_RTS; s++) {
-		assert_int_equal(end_modify(A, (enum ibv_qp_state)s), 0);
-		assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
-	}
-	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
-	assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
-	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
-	assert_int_equal(end_receive(A, wr_id++, 0, 8), 0);
-	end_run(A, 1);
-	for (uint64_t i = 0; i < wr_id; i++)
-		end_received(A, i, IBV_WC_WR_FLUSH_ERR);
-	end_idle(A);
-}
-
-TEST(qp_post_send__a_full_queue)
-{
-	rig_connect();
-	for (uint64_t i = 0; i < WRS; i++)
-		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	assert_int_equal(end_send(A, WRS, IBV_WR_RDMA_WRITE, 0, 8, 0), ENOMEM);
-	rig_run();
-	assert_int_equal(end_send(A, WRS, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	rig_run();
-	for (uint64_t i = 0; i <= WRS; i++)
-		end_sent(A, i, IBV_WC_SUCCESS);
-}
-
-TEST(qp_post_recv__not_to_a_queue_that_is_shared)
-{
-	struct srq *srq;
-
-	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
-	end_recreate(A, IBV_QPT_RC, srq);
-	assert_int_equal(srq_destroy(srq), -EBUSY);
-	end_raise(A, IBV_QPS_RTS);
-	assert_int_equal(end_receive(A, 1, 0, 8), EINVAL);
-	end_recreate(A, IBV_QPT_RC, NULL);
-	assert_int_equal(srq_destroy(srq), 0);
 }

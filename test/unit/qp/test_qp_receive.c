@@ -204,6 +204,51 @@ TEST(qp_receive__datagrams_are_taken_from_rtr_on)
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
 
+TEST(qp_receive__datagrams_with_its_q_key_only)
+{
+	struct ibv_qp_attr attr = {.qkey = 0x1234};
+	struct ah ah = {.path = B->path};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = FIXTURE_QPN}},
+			   *bad;
+
+	end_recreate(A, IBV_QPT_UD, NULL);
+	end_recreate(B, IBV_QPT_UD, NULL);
+	raise_datagrams(A, IBV_QPS_RTS);
+	raise_datagrams(B, IBV_QPS_RTS);
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_QKEY, NULL), 0);
+	assert_int_equal(end_receive(A, 1, 0, MTU), 0);
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	fixture_no_completion(A->recv_cq);
+	wr.wr.ud.remote_qkey = 0x1234;
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Only its sending half fails. */
+TEST(qp_run__a_datagram_longer_than_the_ports_mtu)
+{
+	struct ah ah = {.path = B->path};
+	struct ibv_sge sge = region_sge(&B->memory, 0, 1025);
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = FIXTURE_QPN}},
+			   *bad;
+
+	end_recreate(B, IBV_QPT_UD, NULL);
+	raise_datagrams(B, IBV_QPS_RTS);
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 9);
+	end_sent(B, 1, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(qp_state(B->qp), IBV_QPS_SQE);
+}
+
 TEST(qp_receive__the_first_packet_in_rtr_is_told_once)
 {
 	end_raise(A, IBV_QPS_RTR);

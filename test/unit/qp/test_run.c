@@ -29,7 +29,7 @@ TEST(qp_run__carries_each_kind_of_work)
 	for (uint64_t i = 1; i <= 6; i++)
 		end_sent(A, i, IBV_WC_SUCCESS);
 	assert_int_equal(end_received(B, 10, IBV_WC_SUCCESS).byte_len, 2 * MTU + 3);
-	assert_int_equal(end_received(B, 11, IBV_WC_SUCCESS).byte_len, MTU);
+	assert_int_equal(end_received(B, 11, IBV_WC_SUCCESS).src_qp, FIXTURE_QPN);
 	assert_int_equal(end_received(B, 12, IBV_WC_SUCCESS).byte_len, 0);
 	end_idle(A);
 	end_idle(B);
@@ -217,6 +217,10 @@ TEST(qp_run__a_shared_queue_is_not_flushed)
 	end_run(B, 9);
 	end_idle(B);
 	assert_int_equal(srq->rq.prod - srq->rq.cons, 1);
+	/* The program may destroy the queue pair, and is told so once. */
+	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
+	assert_int_equal(B->events, 1);
+	end_expect_event(B, 0, IBV_EVENT_QP_LAST_WQE_REACHED);
 	end_recreate(B, IBV_QPT_RC, NULL);
 	assert_int_equal(srq_destroy(srq), 0);
 }
@@ -251,6 +255,36 @@ TEST(qp_run__paced_to_its_rate)
 			6 * (MTU + 74) * UINT64_C(8000000) / 300);
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
 	assert_memory_equal(B->memory.bytes + MTU, A->memory.bytes + MTU, 6 * MTU);
+}
+
+/* Return how many requests of one packet leave at once, beside the time that each takes. */
+static unsigned int burst(void)
+{
+	for (uint64_t i = 0; i < WRS; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	end_run(A, 64);
+	return A->catcher.count;
+}
+
+/* As long as its program says, if the last packet is as long as the port carries. */
+TEST(qp_limit_rate__of_a_burst_without_a_length_of_packets)
+{
+	const struct ibv_qp_rate_limit_attr limit = {
+		.rate_limit = 1000, .max_burst_sz = PACKET_HDR_MAX + 1024 + 2 * (MTU + 74)};
+
+	rig_connect();
+	assert_int_equal(qp_limit_rate(A->qp, &limit), 0);
+	assert_int_equal(burst(), 3);
+}
+
+/* What leaves in a millisecond, less a packet of the port. */
+TEST(qp_modify__of_a_rate_has_the_usual_burst)
+{
+	const struct ibv_qp_attr attr = {.rate_limit = 30000};
+
+	rig_connect();
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_RATE_LIMIT, NULL), 0);
+	assert_int_equal(burst(), (30000 / 8 - PACKET_HDR_MAX - 1024) / (MTU + 74) + 1);
 }
 
 TEST(qp_run__paced_and_in_error_waits_for_nothing)

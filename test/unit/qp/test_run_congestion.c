@@ -344,6 +344,27 @@ TEST(qp_modify__an_error_forgets_held_responses)
 	assert_int_equal(B->qp->unusual, 0);
 	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
 	assert_int_equal(B->qp->pacer.rate_kbps, 0);
+	/* The next connection begins without them. */
+	end_raise(B, IBV_QPS_RTS);
+	assert_int_equal(qp_deadline_ns(B->qp), UINT64_MAX);
+}
+
+TEST(qp_modify__to_reset_forgets_a_notification)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 1);
+	end_deliver_marked(A);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	assert_false(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 0);
+}
+
+TEST(qp_receive__a_notification_is_nothing_to_datagrams)
+{
+	end_recreate(A, IBV_QPT_UD, NULL);
+	slow_down(A);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 1);
 }
 
 TEST(qp_receive__swift_measures_round_trips)

@@ -30,6 +30,8 @@ static void expect_refused(enum ibv_wr_opcode opcode, uint32_t length, enum ibv_
 	end_expect_event(B, 0, event);
 	assert_int_equal(A->events, 0);
 	end_received(B, 20, IBV_WC_WR_FLUSH_ERR);
+	/* No request of B's is at fault. */
+	end_sent(B, 4, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* The READ's memory goes after the WRITE behind it has ended the queue pair. */

@@ -6,6 +6,7 @@
 
 #include <rte_common.h>
 
+#include "../../../lib/qp/qp_internal.h"
 #include "qp_rig.h"
 #include "test.h"
 #include "transport/ooo.h"
@@ -226,4 +227,21 @@ TEST(qp_receive__what_was_dropped_too_early_is_sent_again)
 		expect_message(i);
 	}
 	assert_int_equal(rig_counter(COUNTER_out_of_order_late), 2);
+}
+
+TEST(qp_receive__nothing_slows_it_down_when_nothing_is_kept_any_more)
+{
+	rig_connect();
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, LEN, 0), 0);
+	rig.lose[0] = 1;
+	end_run(A, 9);
+	end_deliver(A);
+	assert_true(B->qp->unusual & QP_KEEPS);
+	end_time_out(A);
+	rig_run();
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, LEN, 0), 0);
+	rig_run();
+	end_sent(A, 0, IBV_WC_SUCCESS);
+	assert_int_equal(B->qp->unusual, 0);
 }

@@ -9,6 +9,7 @@
 #include "test.h"
 #include "wire/build.h"
 #include "wire/headers.h"
+#include "wire/qpn_block.h"
 #include "xrc_rig.h"
 
 TEST_FIXTURE(xrc_set_up, xrc_tear_down);
@@ -31,6 +32,17 @@ TEST(pass__a_message_for_the_other_process_arrives_there)
 	end_idle(A);
 	assert_int_equal(xrc_passed, 6);
 	assert_int_equal(rig_counter(COUNTER_xrc_passed), 6);
+}
+
+/* Its state does not need an engine poll, and no answer is owed yet. */
+TEST(qp_receive__what_is_to_be_passed_on_needs_an_engine_poll)
+{
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	xrc_post(xrc_far.srq, 2, 0, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
+		;
+	assert_true(qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns));
 }
 
 /* A target takes the longest lists of any queue of its domain. */
@@ -167,9 +179,19 @@ TEST(pass__a_process_that_has_ended_is_an_error)
 	fixture_no_completion(xrc_far.cq);
 }
 
+/* Let A receive a packet that it must drop, because somebody else has sent it or is meant. */
+static void expect_dropped(const struct packet *packet)
+{
+	const uint64_t dropped = rig_counter(COUNTER_rx_wrong_qpn);
+
+	qp_receive(A->qp, packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), dropped + 1);
+}
+
 /* Somebody else must not answer for the stand-in, nor use the number to which it answers. */
 TEST(pass__only_the_stand_in_answers)
 {
+	uint8_t marked[6];
 	struct packet packet;
 
 	xrc_post(xrc_far.srq, 2, 0, 8);
@@ -180,10 +202,16 @@ TEST(pass__only_the_stand_in_answers)
 		;
 	packet = *catcher_at(&xrc_far.catcher, 0);
 	packet.sgid[15] ^= 1;
-	qp_receive(A->qp, &packet, rig.now_ns);
+	expect_dropped(&packet);
 	packet.sgid[15] ^= 1;
-	packet.dest_qpn = FIXTURE_QPN;
-	qp_receive(A->qp, &packet, rig.now_ns);
+	packet.vlan_tci = 5;
+	expect_dropped(&packet);
+	packet.vlan_tci = -1;
+	/* Another program of the same host, as the port's owner says. */
+	packet.src_mac = marked;
+	wire_mark_sender(marked, STAND_IN ^ 1u << WIRE_QPN_BLOCK_SHIFT);
+	expect_dropped(&packet);
+	wire_mark_sender(marked, STAND_IN);
 	packet.dest_qpn = ALIAS;
 	packet.psn = psn_add(packet.psn, 1);
 	qp_receive(A->qp, &packet, rig.now_ns);
@@ -197,8 +225,23 @@ TEST(pass__only_the_stand_in_answers)
 	packet = *catcher_at(&B->catcher, 0);
 	packet.dest_qpn = ALIAS;
 	xrc_post(xrc_near, 1, 0, 8);
-	qp_receive(A->qp, &packet, rig.now_ns);
+	expect_dropped(&packet);
 	end_idle(A);
+}
+
+TEST(pass__an_answer_to_nothing_is_dropped)
+{
+	struct packet packet;
+
+	xrc_post(xrc_far.srq, 2, 0, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	xrc_poll(B->qp, &B->catcher);
+	xrc_poll(A->qp, &A->catcher);
+	while (qp_run(xrc_far.qp, rig.now_ns, &xrc_far.catcher.sink, 64))
+		;
+	packet = *catcher_at(&xrc_far.catcher, 0);
+	qp_forget_link(A->qp, &xrc_link);
+	expect_dropped(&packet);
 }
 
 TEST(pass__a_message_to_two_processes_is_refused)

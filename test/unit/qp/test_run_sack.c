@@ -206,7 +206,26 @@ TEST(qp_receive__a_selective_acknowledgement_is_for_reliable_senders_only)
 		}
 		assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 3 * (i + 1));
 	}
+	end_recreate(A, IBV_QPT_XRC_RECV, NULL);
+	end_raise(A, IBV_QPS_RTS);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 3 * RTE_DIM(types) + 1);
 	assert_int_equal(rig_counter(COUNTER_sacks_received), 0);
+}
+
+TEST(qp_run__of_the_connected_types_the_reliable_ones_take_part)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_UC};
+
+	for (size_t i = 0; i < RTE_DIM(types); i++) {
+		end_recreate(A, types[i], NULL);
+		end_raise(A, IBV_QPS_RTS);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(A, 64);
+		assert_int_equal(catcher_at(&A->catcher, 0)->capability,
+				 types[i] == IBV_QPT_UC ? 0 : BTH_SACK_REQUEST);
+		catcher_clear(&A->catcher);
+	}
 }
 
 TEST(qp_receive__a_selective_acknowledgement_is_taken_from_rts_on)

@@ -58,6 +58,33 @@ TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half)
 	end_received(B, 11, IBV_WC_SUCCESS);
 }
 
+/* Nothing runs the queue pair again. */
+TEST(qp_run__unreliable_a_bad_request_flushes_those_behind_it_at_once)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
+			   *bad;
+
+	connect_unreliable();
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_false(end_run(A, 9));
+	end_sent(A, 1, IBV_WC_LOC_PROT_ERR);
+	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(qp_run__unreliable_a_wrong_key_to_invalidate_stops_the_sending_half)
+{
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_LOCAL_INV}, *bad;
+
+	connect_unreliable();
+	wr.invalidate_rkey = FIXTURE_NOBODY;
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_MW_BIND_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_SQE);
+}
+
 /* A receive that fails stops both halves. */
 TEST(qp_run__unreliable_a_bad_receive_is_an_error)
 {

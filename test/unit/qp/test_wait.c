@@ -238,6 +238,18 @@ TEST(qp_modify__of_a_queue_pair_that_waits_ends_its_waiting)
 	}
 }
 
+TEST(qp_modify__of_a_requester_that_waits_ends_its_waiting)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	go(A);
+	end_run(A, 9);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(wake(), 1);
+	end_run(A, 9);
+	assert_int_equal(wake(), 0);
+}
+
 TEST(qp_retire__of_a_queue_pair_that_waits)
 {
 	rig_connect();
@@ -363,4 +375,37 @@ TEST(qp_modify__of_datagrams_that_wait_ends_their_waiting)
 	assert_int_equal(wake(), 1);
 	end_run(B, 9);
 	assert_int_equal(wake(), 0);
+}
+
+TEST(qp_waits_for__a_page_of_a_request)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	go(A);
+	end_run(A, 9);
+	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_PAGE);
+	come();
+	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_NOTHING);
+}
+
+TEST(qp_waits_for__a_page_of_a_response)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	go(B);
+	end_run(B, 9);
+	assert_int_equal(qp_waits_for(B->qp), QP_WAITS_PAGE);
+}
+
+TEST(qp_waits_for__a_page_of_a_datagram)
+{
+	set_up_datagrams();
+	send_datagram(1);
+	go(A);
+	end_run(A, 9);
+	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_PAGE);
+	come();
+	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_NOTHING);
 }

@@ -30,7 +30,7 @@ static struct srq *find_far(void *domain, uint32_t number)
 
 static int find_link(void *user, uint32_t srqn, struct pass_link **found)
 {
-	(void)user;
+	assert_ptr_equal(user, &xrc_far);
 	*found = &xrc_link;
 	return srqn == FAR ? xrc_find_says : -ENOENT;
 }
@@ -45,6 +45,7 @@ static void create(struct qp **qp, uint32_t qpn, bool is_target)
 		.find_srq = is_target ? find_near : find_far,
 		.find_link = is_target ? find_link : NULL,
 		.counters = &rig.fixture.counters,
+		.user = &xrc_far,
 		.waiting = &rig.waiting,
 		.ooo = rig.ooo,
 		.max_rd_atomic = READS,
