@@ -227,3 +227,17 @@ TEST(dm_destroy__not_while_a_region_is_on_it)
 	assert_int_equal(dm->users, 0);
 	assert_int_equal(env.pd->users, 0);
 }
+
+/* A handle of it in another process or object may still be used. */
+TEST(dm_hold__keeps_the_memory_after_its_end)
+{
+	struct dm *held;
+	uint64_t word = 1;
+
+	assert_int_equal(dm_create(&pool, LENGTH, 0, &held), 0);
+	dm_hold(held);
+	assert_int_equal(dm_destroy(held), 0);
+	assert_int_equal(dm_read(held, 0, &word, sizeof(word)), 0);
+	assert_int_equal(word, 0);
+	dm_release_hold(held);
+}

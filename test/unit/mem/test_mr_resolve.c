@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/mr_resolve.c. */
+#include <stdio.h>
+
 #include "away.h"
+#include "base/reason.h"
+#include "base/verbs_later.h"
 #include "env.h"
+#include "mem/mw.h"
 #include "test.h"
 
 TEST_FIXTURE(env_set_up, env_tear_down);
@@ -227,4 +232,87 @@ TEST(mr_reach__looks_for_pages_that_can_be_written_where_the_access_writes)
 	}
 	assert_int_equal(away.looks, 2 * sizeof(cases) / sizeof(cases[0]));
 	assert_int_equal(mr_deregister(mr), 0);
+}
+
+/* Return what a user is told of the access that was refused last. */
+static const char *why(void)
+{
+	const char *reason = reason_take(REASON_FAULT);
+
+	assert_non_null(reason);
+	return reason;
+}
+
+static const char *why_not(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			   unsigned int need)
+{
+	uint8_t *addr;
+
+	assert_int_not_equal(mr_resolve_remote(pd, 1, key, iova, length, need, &addr), MR_OK);
+	return why();
+}
+
+static int want_reasons(void **state)
+{
+	reason_wanted = true;
+	return env_set_up(state);
+}
+
+static int want_no_reasons(void **state)
+{
+	reason_wanted = false;
+	return env_tear_down(state);
+}
+
+TEST(mr_resolve_remote__says_why, .setup = want_reasons, .teardown = want_no_reasons)
+{
+	char text[256];
+	struct mr *mr;
+
+	assert_int_equal(mr_register(env.pd, env.memory, 100, 0x7000, IBV_ACCESS_REMOTE_READ, &mr),
+			 0);
+	assert_non_null(strstr(why_not(env.pd, mr->key ^ 1, 0x7000, 1, 0), "has the rkey"));
+	assert_non_null(strstr(why_not(env.other_pd, mr->key, 0x7000, 1, 0), "another protection"));
+	snprintf(text, sizeof(text),
+		 "the region 0x%x (100 bytes at 0x7000) lacks IBV_ACCESS_REMOTE_ATOMIC", mr->key);
+	assert_string_equal(why_not(env.pd, mr->key, 0x7000, 1, IBV_ACCESS_REMOTE_ATOMIC), text);
+	snprintf(text, sizeof(text),
+		 "the access to 8 bytes at 0x6ffe begins 2 bytes before the region 0x%x at 0x7000",
+		 mr->key);
+	assert_string_equal(why_not(env.pd, mr->key, 0x6ffe, 8, 0), text);
+	snprintf(text, sizeof(text),
+		 "the access to 8 bytes at 0x705f ends 3 bytes behind the end of the region 0x%x "
+		 "(100 bytes at 0x7000)",
+		 mr->key);
+	assert_string_equal(why_not(env.pd, mr->key, 0x705f, 8, 0), text);
+	mr_deregister(mr);
+}
+
+TEST(mr_resolve__says_why, .setup = want_reasons, .teardown = want_no_reasons)
+{
+	uint8_t *addr;
+
+	assert_int_equal(mr_resolve(env.pd, 7, 0, 1, 0, &addr), MR_BAD_KEY);
+	assert_string_equal(why(), "no region has the lkey 0x7, or none any more");
+}
+
+TEST(mr_resolve_remote__calls_a_window_a_window, .setup = want_reasons, .teardown = want_no_reasons)
+{
+	struct mw *mw;
+
+	assert_int_equal(mw_create(env.pd, IBV_MW_TYPE_1, &mw), 0);
+	assert_non_null(strstr(why_not(env.pd, mw->view.key, 0, 1, IBV_ACCESS_REMOTE_READ),
+			       "the window 0x"));
+	mw_destroy(mw);
+}
+
+TEST(mr_right_name__of_the_rights_of_an_access)
+{
+	assert_string_equal(mr_right_name(IBV_ACCESS_LOCAL_WRITE), "IBV_ACCESS_LOCAL_WRITE");
+	assert_string_equal(mr_right_name(IBV_ACCESS_REMOTE_WRITE), "IBV_ACCESS_REMOTE_WRITE");
+	assert_string_equal(mr_right_name(IBV_ACCESS_REMOTE_READ), "IBV_ACCESS_REMOTE_READ");
+	assert_string_equal(mr_right_name(IBV_ACCESS_REMOTE_ATOMIC), "IBV_ACCESS_REMOTE_ATOMIC");
+	assert_string_equal(mr_right_name(LATER_ACCESS_FLUSH_GLOBAL), "IBV_ACCESS_FLUSH_GLOBAL");
+	assert_string_equal(mr_right_name(LATER_ACCESS_FLUSH_PERSISTENT),
+			    "IBV_ACCESS_FLUSH_PERSISTENT");
 }

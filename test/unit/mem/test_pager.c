@@ -254,6 +254,25 @@ TEST(pager_look__remembers_each_page_that_it_asked_about)
 	await_word(1);
 }
 
+/* One question to the kernel is about so many pages, and about no more. */
+TEST(pager_look__asks_about_64_pages_at_once)
+{
+	const size_t bytes = 66 * env.page;
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(bytes - 8)};
+	uint8_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_true(pager->look(pager, (uintptr_t)memory, touch, true));
+	assert_int_equal(madvise(memory, bytes, MADV_DONTNEED), 0);
+	assert_true(pager->look(pager, (uintptr_t)memory + 63 * env.page,
+				(struct mr_touch){.now = 8}, true));
+	assert_false(pager->look(pager, (uintptr_t)memory + 64 * env.page,
+				 (struct mr_touch){.now = 8}, true));
+	await_word(1);
+	munmap(memory, bytes);
+}
+
 static bool look_at(size_t offset, uint32_t now, uint32_t ahead)
 {
 	return pager->look(pager, (uintptr_t)env.memory + offset,

@@ -222,6 +222,14 @@ TEST(mr_apply_change__an_implicit_region_stays_one)
 		rereg(mr,
 		      (struct mr_change){.flags = TRANSLATION, .addr = env.memory, .length = 1}),
 		-EINVAL);
+	assert_int_equal(
+		rereg(mr, (struct mr_change){.flags = ACCESS,
+					     .access = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB}),
+		-EINVAL);
+	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS,
+						      .access = IBV_ACCESS_ON_DEMAND |
+								IBV_ACCESS_ZERO_BASED}),
+			 -EINVAL);
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS | PD,
 						      .pd = env.other_pd,
 						      .access = IBV_ACCESS_ON_DEMAND}),
