@@ -195,8 +195,7 @@ static uint32_t probe_run(struct loss *loss, uint32_t lacks)
 		board->probe_run *= 2;
 	else
 		board->probe_run = 1;
-	if (board->probe_run > lacks)
-		board->probe_run = lacks;
+	board->probe_run = RTE_MIN(board->probe_run, lacks);
 	board->probed = psn_add(loss->una, (int32_t)board->probe_run);
 	return board->probe_run;
 }

@@ -131,8 +131,7 @@ void loss_shrink(struct loss *loss, uint64_t now_ns)
 	if (!loss->grows || loss->peer != LOSS_PEER_SACK)
 		return;
 	loss->board->rounds = LOSS_REFUSED_ROUNDS;
-	if (loss->window_max > LOSS_WINDOW_MAX)
-		loss->window_max = LOSS_WINDOW_MAX;
+	loss->window_max = RTE_MIN(loss->window_max, (uint32_t)LOSS_WINDOW_MAX);
 	if (loss->acked >= loss->window_max)
 		loss->acked = 0;
 	loss_open(loss, now_ns);
