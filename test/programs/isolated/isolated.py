@@ -198,7 +198,7 @@ class IsolatedTest:
     def _direct_kills(self, kills):
         """Kill one of two programs at any moment around the beginning of their direct channel."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
-        before = self._descriptors()
+        before = self._owner.descriptors()
         for number in range(kills):
             made = self._owner.status()["direct_channels"]
             processes = self._start_pair("isolated", "isolated", "-D", "60", *(["-b"] * (number % 2)))
@@ -216,8 +216,8 @@ class IsolatedTest:
                 for process in processes:
                     process.kill()
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
-        expect(wait_until(lambda: self._descriptors() <= before, SECONDS), "descriptors do not come back",
-               self._descriptors(), before)
+        expect(wait_until(lambda: self._owner.descriptors() <= before, SECONDS), "descriptors do not come back",
+               self._owner.descriptors(), before)
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
 
     def _hostile_peer(self, attack):
@@ -246,7 +246,7 @@ class IsolatedTest:
         """A client that breaks every rule disturbs no other program, and leaves nothing behind."""
         need_users()
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
-        before = self._descriptors()
+        before = self._owner.descriptors()
         seed = self._rng.getrandbits(32)
         done = ask([sys.executable, HOSTILE, self._socket, str(seed)], HOSTILE_SECONDS, nice=0)
         expect(done.returncode == 0, f"seed {seed}: it is not kept to its place", done.stderr,
@@ -255,35 +255,32 @@ class IsolatedTest:
                *self._owner.process.story("uroced"))
         expect(wait_until(self._owner.is_clean, SECONDS), f"seed {seed}: something does not come back",
                json.dumps(self._owner.status()))
-        expect(wait_until(lambda: self._descriptors() == before, SECONDS),
-               f"seed {seed}: {self._descriptors()} descriptors, not {before}")
+        expect(wait_until(lambda: self._owner.descriptors() == before, SECONDS),
+               f"seed {seed}: {self._owner.descriptors()} descriptors, not {before}")
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
 
     def _greedy(self, what):
         """Let one user take as much as possible. Others still attach, and uroced has descriptors left."""
         need_users()
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
-        before = self._descriptors()
+        before = self._owner.descriptors()
         other = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups"]
         greedy = LocalHost(f"isolated-{what}", self._work_dir, []).start(
             [sys.executable, GREEDY, self._socket, str(self._owner.process.pid), what, str(2 * SECONDS)])
         try:
             expect(wait_until(lambda: "ready" in greedy.output(), SECONDS), "it gets nothing", *greedy.story("greedy"))
-            expect(not wait_until(lambda: self._descriptors() > DESCRIPTORS * 3 // 4, GREEDY_SECONDS),
-                   "it has most descriptors", self._descriptors())
+            expect(not wait_until(lambda: self._owner.descriptors() > DESCRIPTORS * 3 // 4, GREEDY_SECONDS),
+                   "it has most descriptors", self._owner.descriptors())
             for host in [["--socket", self._owner.socket]] * 3 + [[f"--isolated={self._socket}"]] * (what == "numbers"):
                 user = other if host[0].startswith("--isolated") else []
                 done = ask([*self._here.prefix, *user, UROCE_RUN, *host, "--", "ibv_devinfo"], SECONDS)
                 expect(done.returncode == 0, f"{host[0]}: nobody else can attach", done.stderr,
-                       f"{self._descriptors()} descriptors")
+                       f"{self._owner.descriptors()} descriptors")
         finally:
             greedy.kill()
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
-        expect(wait_until(lambda: self._descriptors() <= before, SECONDS), "descriptors do not come back",
-               self._descriptors(), before)
-
-    def _descriptors(self):
-        return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
+        expect(wait_until(lambda: self._owner.descriptors() <= before, SECONDS), "descriptors do not come back",
+               self._owner.descriptors(), before)
 
     def _owner_killed_event(self, place):
         """A program that does nothing is told that its device has failed. The check before has killed uroced."""

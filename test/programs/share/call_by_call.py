@@ -163,10 +163,9 @@ class CallByCallTest(ShareTest):
     def _holds(self):
         """Return how many descriptors uroced has, and how many mappings of memory that it shares."""
         self._comes_back()
-        pid = self._owner.process.pid
-        with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        with open(f"/proc/{self._owner.process.pid}/maps", encoding="utf-8") as file:
             shared = sum("memfd:" in line for line in file)
-        return len(os.listdir(f"/proc/{pid}/fd")), shared
+        return self._owner.descriptors(), shared
 
     def _judge(self, before):
         """Check that uroced runs, and that the programs have left nothing there."""

@@ -227,14 +227,10 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(status == 0, "the script fails", *process.story("python3"))
         return process.output()
 
-    def _descriptors(self):
-        return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
-
     def _hostile(self):
         """A hostile client disturbs only itself: traffic of others continues, and nothing of the client is left."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
-        self._ask(self._prefix, "/uroce/dev")  # DPDK has opened what it needs
-        before = self._descriptors()
+        before = self._owner.descriptors()
         sides = [["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "4000", "-p", str(FIRST_PORT)]]
         sides.append([*sides[0], "10.9.8.1"])
         seed = str(self._rng.getrandbits(32))
@@ -259,8 +255,8 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(wait_until(self._owner.is_clean, SECONDS), f"seed {seed}: something does not come back",
                self._owner.status())
         expect(self._owner.status()["refused"] > 0, "nothing was refused", self._owner.status())
-        expect(wait_until(lambda: self._descriptors() == before, SECONDS),
-               f"seed {seed}: {self._descriptors()} descriptors, not {before}")
+        expect(wait_until(lambda: self._owner.descriptors() == before, SECONDS),
+               f"seed {seed}: {self._owner.descriptors()} descriptors, not {before}")
 
     def _rights(self):
         """Start an uroced as a service manager does, and check which users its socket admits."""

@@ -50,6 +50,15 @@ class Uroced:
         done = ask([UROCED, "--status", "--socket", self.socket], SECONDS)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
+    def _has_started_dpdk(self):
+        with open(f"/proc/{self.process.pid}/net/unix", encoding="utf-8") as file:
+            return any(line.endswith("/dpdk_telemetry.v2\n") for line in file)
+
+    def descriptors(self):
+        """Return how many descriptors it has. DPDK opens some after uroced serves programs: wait for them."""
+        wait_until(self._has_started_dpdk, SECONDS)
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def is_clean(self):
         """Return True if everything that processes had has come back."""
         status = self.status()
