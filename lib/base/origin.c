@@ -145,12 +145,10 @@ void origin_keep(const void *object)
 			origin->places[origin->count++] = place;
 	}
 	origin_drop(object);
-	pthread_mutex_lock(&origins.lock);
-	LIST_INSERT_HEAD(&origins.buckets[bucket_of(object)], origin, next);
-	pthread_mutex_unlock(&origins.lock);
+	origin_settle(origin, true);
 }
 
-void origin_drop(const void *object)
+struct origin *origin_take_kept(const void *object)
 {
 	struct origin *origin;
 
@@ -159,7 +157,23 @@ void origin_drop(const void *object)
 	if (origin)
 		LIST_REMOVE(origin, next);
 	pthread_mutex_unlock(&origins.lock);
-	free(origin);
+	return origin;
+}
+
+void origin_settle(struct origin *origin, bool stays)
+{
+	if (!origin || !stays) {
+		free(origin);
+		return;
+	}
+	pthread_mutex_lock(&origins.lock);
+	LIST_INSERT_HEAD(&origins.buckets[bucket_of(origin->object)], origin, next);
+	pthread_mutex_unlock(&origins.lock);
+}
+
+void origin_drop(const void *object)
+{
+	origin_settle(origin_take_kept(object), false);
 }
 
 const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])

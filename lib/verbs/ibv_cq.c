@@ -213,6 +213,7 @@ static int end_cq(void *handle)
 	struct ibv_cq *ibv = handle;
 	struct face_context *context = face_context(ibv->context);
 	struct face_cq *cq = face_cq(ibv);
+	struct origin *origin;
 	int rc = retire(context, cq);
 
 	if (rc != 0)
@@ -220,8 +221,9 @@ static int end_cq(void *handle)
 	/* Wait for events that were read to be acknowledged. */
 	event_drain_cq(cq);
 	objects_remove(context->device, DEVICE_OBJECT_CQ, &cq->listed);
-	origin_forget(cq->cq);
+	origin = origin_take(cq->cq);
 	rc = cq_destroy(cq->cq);
+	origin_settle(origin, rc != 0);
 	if (rc != 0) {
 		objects_add(context->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
 		return rc;

@@ -257,11 +257,12 @@ static int apply_change_locked(struct device *device, struct mr *mr, const struc
 /* Unmap the region from the port first: after mr_deregister it does not exist any more. */
 static int deregister(struct device *device, struct mr *mr)
 {
+	struct origin *origin = origin_take(mr);
 	int rc;
 
 	device_unmap(device, mr);
-	origin_forget(mr);
 	rc = mr_deregister(mr);
+	origin_settle(origin, rc != 0);
 	if (rc != 0)
 		map_again(device, mr);
 	return rc;

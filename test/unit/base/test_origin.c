@@ -67,6 +67,22 @@ TEST(origin_keep__the_newest_object_at_an_address_counts)
 	origin_drop(&object);
 }
 
+/* It was to be destroyed, and somebody still uses it. */
+TEST(origin_settle__if_the_object_stays)
+{
+	char before[ORIGIN_TEXT_MAX], text[ORIGIN_TEXT_MAX];
+	int object = 0, other;
+
+	call_create(&object);
+	origin_write(&object, "it", before);
+	origin_settle(origin_take_kept(&object), true);
+	assert_string_equal(origin_write(&object, "it", text), before);
+	origin_settle(origin_take_kept(&object), false);
+	assert_string_equal(origin_write(&object, "it", text), "");
+	assert_null(origin_take_kept(&other));
+	origin_settle(NULL, true);
+}
+
 /* The first object and the last one of a place have the same text. */
 TEST(origin_keep__of_many_objects_from_one_place)
 {

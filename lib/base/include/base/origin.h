@@ -20,11 +20,27 @@ void origin_keep(const void *object) __attribute__((cold));
 /** Forget an object, before it is destroyed. MT-safe. */
 void origin_drop(const void *object) __attribute__((cold));
 
-/** The same, if reasons are wanted. */
+/**
+ * Forget an object that is to be destroyed now, and may stay nevertheless. MT-safe.
+ *
+ * @return
+ *   What is to be given to origin_settle(); NULL: nothing was kept.
+ */
+struct origin *origin_take_kept(const void *object) __attribute__((cold));
+
+/** Keep again what origin_take_kept has returned if the object `stays`, or free it. MT-safe. */
+void origin_settle(struct origin *origin, bool stays);
+
+/** The same as origin_keep, origin_take_kept and origin_drop, if reasons are wanted. */
 static inline void origin_note(const void *object)
 {
 	if (unlikely(reason_wanted))
 		origin_keep(object);
+}
+
+static inline struct origin *origin_take(const void *object)
+{
+	return unlikely(reason_wanted) ? origin_take_kept(object) : NULL;
 }
 
 static inline void origin_forget(const void *object)
