@@ -3,6 +3,7 @@
 #include "base/reason.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,28 +12,73 @@
 
 bool reason_wanted;
 
-static __thread struct reason {
+struct reason {
 	bool said;
 	int of;
 	char text[TEXT_MAX];
-} newest_of_call, newest_of_fault;
+};
+
+struct reasons {
+	struct reason of_call, of_fault;
+};
+
+/* Allocated when the thread says its first reason: the C library has little room for variables of
+ * threads in a library that a program loads late. */
+static __thread struct reasons *newest_reasons;
+
+static pthread_key_t key;
+static bool key_is_there;
 
 static __thread struct {
 	const char *call; /* the outermost one */
 	unsigned int depth;
 } entered;
 
+static void forget(void *reasons)
+{
+	newest_reasons = NULL;
+	free(reasons);
+}
+
+static void create_key(void)
+{
+	key_is_there = pthread_key_create(&key, forget) == 0;
+}
+
+/* Without memory nothing is kept. */
+static void make_room(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, create_key);
+	if (!key_is_there)
+		return;
+	newest_reasons = calloc(1, sizeof(*newest_reasons));
+	if (pthread_setspecific(key, newest_reasons) != 0)
+		forget(newest_reasons);
+}
+
+/* Return NULL in a thread that has said nothing. */
 static struct reason *newest(int of)
 {
-	return of == REASON_FAULT ? &newest_of_fault : &newest_of_call;
+	if (!newest_reasons)
+		return NULL;
+	return of == REASON_FAULT ? &newest_reasons->of_fault : &newest_reasons->of_call;
 }
 
 void reason_say(int of, const char *format, ...)
 {
-	struct reason *reason = newest(of);
 	const int saved_errno = errno;
+	struct reason *reason;
 	va_list args;
 
+	if (!newest_reasons)
+		make_room();
+	reason = newest(of);
+	if (!reason) {
+		errno = saved_errno;
+		return;
+	}
 	va_start(args, format);
 	vsnprintf(reason->text, sizeof(reason->text), format, args);
 	va_end(args);
@@ -46,7 +92,8 @@ const char *reason_take(int of)
 	struct reason *reason = newest(of);
 	const bool is_it = reason_is_said(of);
 
-	reason->said = false;
+	if (reason)
+		reason->said = false;
 	return is_it ? reason->text : NULL;
 }
 
@@ -54,7 +101,7 @@ bool reason_is_said(int of)
 {
 	const struct reason *reason = newest(of);
 
-	return reason->said && reason->of == abs(of);
+	return reason && reason->said && reason->of == abs(of);
 }
 
 void reason_enter(const char *call)
@@ -62,7 +109,8 @@ void reason_enter(const char *call)
 	if (entered.depth++ > 0)
 		return;
 	entered.call = call;
-	newest_of_call.said = false;
+	if (newest_reasons)
+		newest_reasons->of_call.said = false;
 }
 
 void reason_leave(void)

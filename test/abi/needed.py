@@ -5,7 +5,7 @@
 usage: needed.py OURS
 
 The libraries that libibverbs.so.1 passes calls to are beside it, and export nothing that could take the place of a program's
-own functions. A process loads one of them, at the first call of verbs.
+own functions. A program that has loaded other libraries can still load them: they have few variables of threads. A process loads one of them, at the first call of verbs.
 """
 
 import os
@@ -21,6 +21,8 @@ NEEDED = {
     "liburoce.so.0": ("libisal.so", "librte_", "libbsd.so"),
 }
 NEEDED_MAX = 8  # of libraries in an attached program
+# Bytes of variables of threads: what the C library keeps for all libraries that are loaded late (glibc.rtld.optional_static_tls).
+TLS_MAX = 512
 EXPORTS = {
     "liburoce-attached.so": ("uroce_implementation@",),
     "liburoce.so.0": ("uroce_implementation@", "uroce_attach_port@", "uroce_port_", "uroce_primary_"),
@@ -66,6 +68,13 @@ def export_faults(directory):
                 yield f"{library} exports {symbol}"
 
 
+def tls_faults(directory):
+    for library in OWN:
+        for line in lines("readelf", "-lW", os.path.join(directory, library)):
+            if line.split()[:1] == ["TLS"] and int(line.split()[5], 16) > TLS_MAX:
+                yield f"{library} has {int(line.split()[5], 16)} bytes of variables of threads; at most {TLS_MAX} are sure to fit"
+
+
 def loaded(libraries, settings):
     """Return which of our libraries, and whether any of DPDK's, a process has before and after its first call of verbs."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("UROCE_")}
@@ -92,7 +101,7 @@ def load_faults(directory):
 
 def main():
     directory = os.path.dirname(os.path.realpath(sys.argv[1]))
-    faults = [*needed_faults(directory), *export_faults(directory), *load_faults(directory)]
+    faults = [*needed_faults(directory), *export_faults(directory), *tls_faults(directory), *load_faults(directory)]
     print("\n".join(faults))
     return 1 if faults else 0
 

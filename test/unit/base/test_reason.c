@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/base/reason.c. */
 #include <errno.h>
+#include <pthread.h>
 
 #include "base/reason.h"
 #include "test.h"
@@ -21,6 +22,27 @@ TEST(reason_take__forgets_a_reason_for_another_error)
 	reason_say(-EINVAL, "of another call");
 	assert_null(reason_take(ENOMEM));
 	assert_null(reason_take(EINVAL));
+}
+
+static void *take_and_say(void *unused)
+{
+	(void)unused;
+	if (reason_take(EINVAL) || reason_is_said(EINVAL))
+		return NULL;
+	reason_say(-EINVAL, "of the other thread");
+	return reason_is_said(EINVAL) ? &reason_wanted : NULL;
+}
+
+TEST(reason_take__knows_the_threads_own_alone)
+{
+	pthread_t thread;
+	void *good;
+
+	reason_say(-EINVAL, "of this thread");
+	assert_int_equal(pthread_create(&thread, NULL, take_and_say, NULL), 0);
+	assert_int_equal(pthread_join(thread, &good), 0);
+	assert_non_null(good);
+	assert_string_equal(reason_take(EINVAL), "of this thread");
 }
 
 TEST(reason_say__keeps_errno)
