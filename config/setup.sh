@@ -23,7 +23,7 @@ DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 pyflakes3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
 	openmpi-bin libopenmpi-dev libfabric-bin qperf python3-jsonschema python3-prometheus-client
-	dapl2-utils libgloo-dev g++ valgrind libdw1 ceph-mon ceph-osd ceph-common codespell shellcheck prometheus"
+	dapl2-utils libgloo-dev g++ valgrind elfutils ceph-mon ceph-osd ceph-common codespell shellcheck prometheus"
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 LINT_PKGS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
