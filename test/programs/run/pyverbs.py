@@ -27,9 +27,6 @@ VENDORS = ("mlx5", "efa", "cuda")
 NETDEV = "veth0"
 SHOW_NETDEV = f"""mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/{DEVICE}/device/net/{NETDEV} &&
 exec "$@" """
-# Suites of rdma-core 56 and later ask this program about every device. It asks the kernel, and fails where the kernel has no
-# RDMA. Where the kernel has no device it prints this, and the suite looks in /sys.
-RDMA = "#!/bin/sh\necho '[]'\n"
 # By release of rdma-core: the number of tests, and how many generic ones must pass, whatever the table allows.
 RELEASES = {44: (273, 145), 56: (321, 156)}
 # All tests of these files must pass, except those that need a GPU.
@@ -149,10 +146,9 @@ class PyverbsTest:
             raise CheckFailed(f"exit {done.returncode}, no device", [*done.stdout.splitlines(), *done.stderr.splitlines()])
 
     def _run_suite(self, owner):
-        path = f"{self._commands()}:{os.environ['PATH']}"
         self._host = LocalHost("pyverbs", self._work_dir,
-                               [*self._namespace.prefix, "env", f"PATH={path}", "unshare", "--mount", "sh", "-c", SHOW_NETDEV,
-                                "sh", UROCE_RUN, "--socket", owner.socket, "--"])
+                               [*self._namespace.prefix, "unshare", "--mount", "sh", "-c", SHOW_NETDEV, "sh", UROCE_RUN,
+                                "--socket", owner.socket, "--"])
         self._gid = gid_index(gids(self._host, DEVICE), ADDRESS)
         self._text = self._run()
         self._verdicts = parse_verdicts(self._text)
@@ -160,15 +156,6 @@ class PyverbsTest:
         if not ran or int(ran.group(1)) != len(self._verdicts) or len(self._verdicts) != self._tests:
             raise CheckFailed(f"{len(self._verdicts)} verdicts of {self._tests}, and unittest says: {ran and ran.group(0)}",
                               self._text.splitlines()[-40:])
-
-    def _commands(self):
-        """Return a directory with the programs that stand before the machine's."""
-        folder = os.path.join(self._work_dir, "commands")
-        os.mkdir(folder)
-        with open(os.path.join(folder, "rdma"), "w", encoding="ascii") as file:
-            file.write(RDMA)
-            os.fchmod(file.fileno(), 0o755)
-        return folder
 
     def _run(self, *tests):
         process = self._host.start(["/usr/bin/python3", os.path.join(self._folder, "run_tests.py"), "--dev", DEVICE,
