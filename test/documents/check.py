@@ -7,7 +7,8 @@ usage: check.py ROOT TOOL...
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
 that it links, each file of doc and config that a source names, and each test that the pages security and conformance name. What the glossary and the page conformance quote
-from the code is in the code. Dated measurements are in doc/results and doc/performance.md only.
+from the code is in the code. Dated measurements are in doc/results and doc/performance.md only. The README shows first how to reach
+another host without root.
 """
 
 import glob
@@ -87,6 +88,12 @@ def check_settings(root):
         all_known |= known
     example = set(re.findall(r"^#? ?([a-z-]+) = ", read(root, SETTINGS_EXAMPLE), re.M))
     return wrong + differences(SETTINGS_EXAMPLE, all_known, example)
+
+
+def check_readme(root):
+    """Check that the first command of the README that names another host is the one that any user can run."""
+    ways = re.findall(r"^ .*uroce-run (--\w+).* PEER$", read(root, "README.md"), re.M)
+    return [] if ways[:1] == ["--udp"] else ["README.md does not show --udp first for two hosts"]
 
 
 def source_files(root):
@@ -174,7 +181,7 @@ def check_quotes(root):
 
 def main():
     root, *tools = sys.argv[1:]
-    wrong = check_settings(root) + check_files(root) + check_sources(root) + check_tests(root) + check_quotes(root)
+    wrong = check_settings(root) + check_files(root) + check_sources(root) + check_tests(root) + check_quotes(root) + check_readme(root)
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")
