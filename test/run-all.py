@@ -29,8 +29,9 @@ from harness.report import SECOND_TRY  # noqa: E402
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 # A finding of UBSan alone is a line that nobody reads.
 SANITIZER_ENV = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-# -O1: a fifth less to compile than with -O2. With assertions everywhere, lib is compiled once (lib/meson.build).
-QUICKLY = ("-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Doptimization=1", "-Db_ndebug=false")
+# -O1: a fifth less to compile than with -O2; -g1, which has the lines that a finding names: another fifth. With assertions
+# everywhere, lib is compiled once (lib/meson.build).
+QUICKLY = ("-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Doptimization=1", "-Db_ndebug=false", "-Dc_args=-g1")
 SANITIZED = ("-Db_sanitize=address,undefined", *QUICKLY)
 THREAD_SANITIZED = ("-Db_sanitize=thread", *QUICKLY)
 # The limits in meson.build are for a machine that has nothing else to do. Here they only end programs that hang: the
