@@ -47,6 +47,7 @@ static int setup(TEST_STATE)
 	client.id_value = 0x4200000;
 	client.away.ms = 60000;
 	client.away.pid = getpid();
+	client.away.owner = geteuid();
 	client.away.report_fd = -1;
 	memset(client.away.token, 7, sizeof(client.away.token));
 	port.own_qpn_first = 0x8000;
