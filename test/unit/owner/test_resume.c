@@ -242,13 +242,18 @@ TEST(resume__full_shares_do_not_stay_unused)
 TEST(resume__new_isolated_programs_do_not_take_what_is_needed)
 {
 	struct share_message before, again;
+	unsigned int taken = 0;
+	int rc;
 
 	assert_int_equal(ask(true, NULL, &before), 0);
 	end_owner();
 	begin_owner(true);
 	server.slots.max = 4;
-	assert_int_equal(ask(true, NULL, &again), 0);
-	assert_int_equal(ask(true, NULL, &again), -ENOSPC);
+	while ((rc = ask(true, NULL, &again)) == 0)
+		taken++;
+	assert_int_equal(rc, -ENOSPC);
+	/* Half of the slots may be isolated, and of one ordinary user a quarter. */
+	assert_in_range(taken, 0, 1);
 	assert_int_equal(ask(true, before.token, &again), 0);
 }
 
