@@ -63,15 +63,36 @@ static struct direct_memory *direct_map(int fd)
 }
 
 /* Close a doorbell, unless the program has closed it: its number may be the program's by now. An
- * untrusted process sees the end of its socket. */
+ * untrusted process sees the end of its socket. It may make closing slow, which delays only what
+ * such processes are charged for. */
 static void doorbell_close(int wake_fd, bool trusted, int fd)
 {
+	uint64_t before;
+
 	if (!own_is(fd))
 		return;
-	if (trusted)
+	if (trusted) {
 		close(fd);
-	else
-		memif_socket_end(wake_fd, fd);
+		return;
+	}
+	before = memif_socket_charge(MEMIF_SOCKET_PEERS);
+	memif_socket_end(wake_fd, fd);
+	memif_socket_charge(before);
+}
+
+/* Unmap a channel's memory. An untrusted process may keep it, and the pages are counted as ours
+ * where we wrote first: remove them, unless that process may still read our last packets there. */
+static void direct_unmap(const struct client_direct *direct)
+{
+	uint64_t before;
+
+	if (direct->offer.trusted || direct->state != DIRECT_CLOSED) {
+		munmap(direct->memory, sizeof(*direct->memory));
+		return;
+	}
+	before = memif_socket_charge(MEMIF_SOCKET_PEERS);
+	memif_socket_remove(direct->memory, sizeof(*direct->memory));
+	memif_socket_charge(before);
 }
 
 /* Release what came with an offer that is not taken. */
@@ -145,12 +166,7 @@ static int direct_watch(const struct share_client *client, const struct client_d
 static void direct_destroy(struct share_client *client, struct client_direct *direct)
 {
 	client_drop_held(client, direct);
-	/* The other process may keep the memory, which is counted as ours where we wrote first. If
-	 * it has not ended, it may still read our last packets there. */
-	if (!direct->offer.trusted && direct->state == DIRECT_CLOSED)
-		memif_socket_remove(direct->memory, sizeof(*direct->memory));
-	else
-		munmap(direct->memory, sizeof(*direct->memory));
+	direct_unmap(direct);
 	doorbell_close(port_wake_fd(client->port), direct->offer.trusted, direct->doorbell_fd);
 	free(direct->pool);
 	free(direct);

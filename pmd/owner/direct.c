@@ -224,6 +224,13 @@ static uint32_t direct_next_number(struct server *server)
 	return server->directs.number;
 }
 
+/* Return true if a channel could not be made because something was used up. That passes. */
+static bool direct_lacks(int rc)
+{
+	return rc == -ENOMEM || rc == -ENOBUFS || rc == -EMFILE || rc == -ENFILE ||
+	       rc == -ETOOMANYREFS;
+}
+
 static int direct_make(struct server *server, uint16_t a, uint16_t b)
 {
 	struct server_direct *direct = calloc(1, sizeof(*direct));
@@ -249,10 +256,10 @@ static int direct_make(struct server *server, uint16_t a, uint16_t b)
 	if (rc == 0)
 		return 0;
 	/* One process may have got its offer. It sends nothing by the channel, because the other
-	 * one never says that it is ready. The channel of two isolated processes stays in the list,
-	 * so that their next packets do not cause another try. */
+	 * one never says that it is ready. If one of two isolated processes takes no message, their
+	 * channel stays in the list, so that their next packets do not cause another try. */
 	direct_finish(server, direct);
-	if (direct->trusted)
+	if (direct->trusted || direct_lacks(rc))
 		direct_free(server, direct);
 	return rc;
 }

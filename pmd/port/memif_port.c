@@ -14,6 +14,7 @@
 #include <rte_pause.h>
 
 #include "base/own.h"
+#include "memif/socket.h"
 #include "port/port_eal.h"
 
 #define SETTLE_PAUSES	    32
@@ -194,10 +195,12 @@ static void memif_ask_to_be_woken(struct memif_port *memif)
 static void memif_clear_doorbells(const struct memif_port *memif)
 {
 	struct epoll_event events[MEMIF_DOORBELLS_MAX];
+	uint64_t before;
 	int count;
 
 	if (!own_is(memif->first.epoll_fd))
 		return;
+	before = memif_socket_charge(MEMIF_SOCKET_PEERS);
 	count = epoll_wait(memif->first.epoll_fd, events, MEMIF_DOORBELLS_MAX, 0);
 	for (int i = 0; i < count; i++) {
 		const int fd = events[i].data.fd;
@@ -205,6 +208,7 @@ static void memif_clear_doorbells(const struct memif_port *memif)
 		if (memif->end->wakes_by_socket && (!own_is(fd) || !memif_doorbell_clear(fd)))
 			epoll_ctl(memif->first.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	}
+	memif_socket_charge(before);
 }
 
 /*

@@ -44,7 +44,7 @@ class Peer:
     def __init__(self, side, memory_fd, doorbell_fd):
         self._side = side
         self.memory = mmap.mmap(memory_fd, MEMORY_BYTES)
-        os.close(memory_fd)
+        self.memory_fd = memory_fd
         self.woken = socket.socket(fileno=doorbell_fd)
         self.woken.setblocking(False)
         self.sent = self._taken = 0
@@ -258,6 +258,21 @@ class Hostile:
         assert self.peer.is_over(), "rubbish is taken"
         self.ask(self.process)
 
+    def holes(self):
+        """Take the memory's pages away, and try to take the memory away: the server reads zeros, ends the channel, and goes on
+        through uroced."""
+        for _ in range(1000):
+            self.peer.put(self.frame())
+            self.peer.memory.madvise(mmap.MADV_REMOVE)
+        try:
+            os.ftruncate(self.peer.memory_fd, 0)
+            raise AssertionError("the memory can shrink")
+        except PermissionError:
+            pass
+        self.peer.give_back(1 << 20)
+        assert self.peer.is_over(), "holes are taken"
+        self.ask(self.process)
+
     def doorbells(self):
         """Abuse the doorbell of a server that sleeps: the server still notices packets, and rings our end, which nobody
         reads. The end of the doorbells is that of the channel."""
@@ -289,5 +304,5 @@ if __name__ == "__main__":
     hostile = Hostile(sys.argv[1], int(sys.argv[2]))
     {"lie": lambda: hostile.connect().lie(), "words": lambda: hostile.connect().words(random.Random(int(sys.argv[4]))),
      "rubbish": lambda: hostile.connect().rubbish(random.Random(int(sys.argv[4]))),
-     "doorbells": lambda: hostile.connect().doorbells(), "hold": lambda: hostile.connect().hold(),
+     "holes": lambda: hostile.connect().holes(), "doorbells": lambda: hostile.connect().doorbells(), "hold": lambda: hostile.connect().hold(),
      "stay": lambda: hostile.connect().stay()}[sys.argv[3]]()

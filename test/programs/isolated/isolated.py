@@ -84,7 +84,7 @@ class IsolatedTest:
         self._check(f"{KILLS} kills", self._kills)
         kills = DIRECT_KILLS if self._report.complete else FEW_DIRECT_KILLS
         self._check(f"{kills} kills of programs with a direct channel", self._direct_kills, kills)
-        for attack in ("lie", "words", "rubbish", "doorbells", "hold", "stay"):
+        for attack in ("lie", "words", "rubbish", "holes", "doorbells", "hold", "stay"):
             self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")

@@ -7,8 +7,13 @@
 #include <unistd.h>
 
 #include "direct_pair.h"
+#include "lingering.h"
 #include "memif/doorbell.h"
+#include "memif/socket.h"
 #include "wire/qpn_block.h"
+
+#define SLOW	    80 /* closes: more than this process has threads for */
+#define PATIENCE_MS 10000
 
 TEST_FIXTURE(pair_set_up, pair_tear_down);
 
@@ -268,5 +273,30 @@ TEST(client_directs_offer__has_a_limit)
 	assert_true(is_shut(last));
 	close(last);
 	for (int i = 0; i < 2 * SHARE_DIRECTS_MAX; i++)
+		close(fds[i]);
+}
+
+/* Other processes can make closing slow, but not that of what they have not sent. */
+TEST(client_direct__is_not_held_by_what_others_have_sent)
+{
+	struct sockaddr_in address;
+	const int listener = lingering_listen(&address);
+	struct pollfd closed = {.events = POLLIN};
+	int fds[SLOW], pipes[2];
+
+	for (int i = 0; i < SLOW; i++) {
+		fds[i] = offer_one(&pair_sides[0], 0);
+		lingering_send(fds[i], &address);
+		shutdown(fds[i], SHUT_RDWR);
+		pair_run();
+		assert_int_equal(pair_count_channels(&pair_sides[0]), 0);
+	}
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	memif_socket_discard(pipes[1]);
+	closed.fd = pipes[0];
+	assert_int_equal(poll(&closed, 1, PATIENCE_MS), 1);
+	close(pipes[0]);
+	close(listener);
+	for (int i = 0; i < SLOW; i++)
 		close(fds[i]);
 }

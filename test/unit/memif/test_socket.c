@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "fake_client.h"
+#include "lingering.h"
 #include "open_fds.h"
 #include "test.h"
 
@@ -145,59 +145,13 @@ TEST(memif_socket_receive__has_room_for_credentials)
 	close(event);
 }
 
-/* Listen at an address, and neither accept nor read. */
-static int listen_deaf(struct sockaddr_in *address)
-{
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
-	socklen_t len = sizeof(*address);
-
-	*address = (struct sockaddr_in){.sin_family = AF_INET,
-					.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 ||
-	    listen(fd, STUCK_MAX) != 0)
-		skip();
-	assert_int_equal(getsockname(fd, (struct sockaddr *)address, &len), 0);
-	return fd;
-}
-
-/* A socket whose last close takes as long as there is one who listens. */
-static int lingering(const struct sockaddr_in *address)
-{
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
-	const struct linger linger = {.l_onoff = 1, .l_linger = 65535};
-	static const char data[4096];
-
-	assert_true(fd >= 0);
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-	assert_int_equal(connect(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
-	while (send(fd, data, sizeof(data), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
-		;
-	return fd;
-}
-
-/* A socket where such a one is unread. */
-static int lingering_queue(const struct sockaddr_in *address)
-{
-	const int fd = lingering(address);
-	int pair[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	pass(pair[1], "a", 1, &fd, 1);
-	close(pair[1]);
-	close(fd);
-	return pair[0];
-}
-
 /* These tests do not end where the caller waits. */
 TEST(memif_socket_receive__does_not_linger)
 {
 	const unsigned int before = fds_count();
 	struct sockaddr_in address;
-	const int listener = listen_deaf(&address);
-	const int fds[] = {eventfd(0, EFD_CLOEXEC), lingering(&address)}, *pair = *state;
+	const int listener = lingering_listen(&address);
+	const int fds[] = {eventfd(0, EFD_CLOEXEC), lingering_socket(&address)}, *pair = *state;
 	char room[8];
 	int fd;
 
@@ -216,7 +170,7 @@ TEST(memif_socket_end__does_not_linger)
 	const int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = {.events = EPOLLIN};
 	struct sockaddr_in address;
-	const int listener = listen_deaf(&address);
+	const int listener = lingering_listen(&address);
 	const int fd = lingering_queue(&address);
 
 	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), 0);
@@ -232,7 +186,7 @@ TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck)
 {
 	const int *pair = *state, event = eventfd(0, EFD_CLOEXEC);
 	struct sockaddr_in address;
-	const int listener = listen_deaf(&address);
+	const int listener = lingering_listen(&address);
 	char room[8];
 	int fd;
 
@@ -260,7 +214,7 @@ TEST(memif_socket_charge__keeps_users_apart)
 {
 	const int *pair = *state;
 	struct sockaddr_in address;
-	const int listener = listen_deaf(&address);
+	const int listener = lingering_listen(&address);
 	int pipes[2];
 	char byte;
 

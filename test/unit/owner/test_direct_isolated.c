@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -296,4 +297,26 @@ TEST(directs_note__takes_back_what_one_cannot_be_told)
 	assert_int_equal(rig->server.directs.isolated_count, 1);
 	talk(rig, 0, 1);
 	assert_int_equal(rig->server.directs.isolated_count, 1);
+}
+
+/* The owner has room for the memory, and not for the doorbells. Later it has. */
+TEST(directs_note__tries_again_when_descriptors_had_run_out)
+{
+	struct rig *rig = *state;
+	struct rlimit before, limit;
+	int fd;
+
+	fd = dup(0);
+	assert_true(fd >= 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)fd + 1;
+	close(fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	talk(rig, 0, 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rig->server.totals.direct_channels, 0);
+	assert_int_equal(rig->server.directs.isolated_count, 0);
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.direct_channels, 1);
 }
