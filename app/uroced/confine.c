@@ -40,9 +40,9 @@
 #define BIT(capability) (UINT64_C(1) << (capability))
 #define X32_BIT		0x40000000 /* in the numbers of x86's other ABI */
 
-/* To read reports of programs of other users, for metrics and telemetry, and to see which user an
- * isolated program belongs to: /proc/PID/fd and /proc/PID/ns. */
-#define LOOK (BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+/* For isolated programs: to see whose they are (/proc/PID/ns), and to have more descriptors on
+ * their way to them than RLIMIT_NOFILE. */
+#define ISOLATED (BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_RESOURCE))
 
 /* Packet sockets for programs, and their buffers (SO_SNDBUFFORCE); changes of a kernel interface.
  */
@@ -76,9 +76,8 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 	char error[256];
 	uint64_t kept = confine_of_files(settings);
 
-	/* More descriptors on their way to programs than RLIMIT_NOFILE. */
 	if (settings->isolated[0] != '\0')
-		kept |= BIT(CAP_SYS_RESOURCE);
+		kept |= ISOLATED;
 	if ((settings->netdev[0] != '\0' && !settings->udp) || settings->kernel[0] != '\0')
 		kept |= NETWORK;
 	/* Devices of EAL's options, such as those that a bond uses, may be of any kind. */
@@ -99,7 +98,8 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 
 uint64_t confine_capabilities(const struct settings *settings, size_t count, bool physical)
 {
-	uint64_t kept = LOOK;
+	/* To read the settings again, from a folder of another user. */
+	uint64_t kept = BIT(CAP_DAC_READ_SEARCH);
 
 	for (size_t i = 0; i < count; i++)
 		kept |= confine_of_port(&settings[i], physical);

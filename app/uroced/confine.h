@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "config/settings.h"
+#include "owner/serve.h"
 
 /**
  * Return the capabilities that ports need while they are served, as bits by the numbers of
@@ -30,5 +31,21 @@ uint64_t confine_capabilities(const struct settings *settings, size_t count, boo
  * kernel has no seccomp filters, or a thread has a filter of its own.
  */
 int confine_filter(void);
+
+/**
+ * Where the kernel has Landlock, let the calling thread, and those that it starts, change files
+ * only in the folders of these settings' sockets and of DPDK's telemetry, and execute none. Keep
+ * them from all other processes: they cannot look at their memory, descriptors and namespaces.
+ * There is no way back.
+ *
+ * Do nothing if a port is DPDK's or memif's, and has files of its own, or if uroced may look at the
+ * namespaces of isolated programs, by which their users are counted.
+ *
+ * @param dpdk
+ *   serve_dpdk() of these settings.
+ * @return
+ *   0, also if nothing was done, or -errno.
+ */
+int confine_files(const struct settings *settings, size_t count, enum serve_dpdk dpdk);
 
 #endif

@@ -371,6 +371,14 @@ static void keep_tables(int *const tables, const bool *are_kept, size_t count)
 	}
 }
 
+static void confine_changes(const struct settings *settings, size_t count)
+{
+	const int rc = confine_files(settings, count, serve_dpdk(settings, count));
+
+	if (rc != 0)
+		log_warn("all files may be changed: %s", strerror(-rc));
+}
+
 /* From here on uroced can do no more than serve. Where the kernel does not allow to confine it, it
  * serves all the same. */
 static void confine(const struct settings *settings, size_t count)
@@ -481,6 +489,9 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		keep_tables(tables, are_kept, count);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)
 		log_warn("cannot register /uroce with telemetry");
+	/* Threads that are started from now on are confined to the files, too. */
+	if (rc == 0)
+		confine_changes(settings, count);
 	if (rc == 0)
 		rc = start_metrics(settings, &config);
 	if (rc == 0)

@@ -56,6 +56,15 @@ void privilege_drop(bool opens_files)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
+bool privilege_has(unsigned int capability)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[WORDS];
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       (data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability)) != 0;
+}
+
 struct start {
 	void *(*run)(void *arg);
 	void *arg;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "eal/runtime.h"
 
 #define FALLBACK  "/tmp/dpdk"
 #define JOIN	  "mp_socket" /* at which secondary processes join */
@@ -51,6 +52,12 @@ static const char *runtime_dir_parent(void)
 	if (!dir)
 		dir = getuid() == 0 ? "/var/run" : getenv("XDG_RUNTIME_DIR");
 	return dir ? dir : "/tmp";
+}
+
+bool runtime_make_directory(char *path, size_t size)
+{
+	return snprintf(path, size, "%s/dpdk", runtime_dir_parent()) < (int)size &&
+	       (mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
 int runtime_dir_check(void)

@@ -23,7 +23,8 @@
 #include "test.h"
 
 #define BIT(capability) (UINT64_C(1) << (capability))
-#define LOOK		(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+#define READ		BIT(CAP_DAC_READ_SEARCH)
+#define ISOLATED	(BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_RESOURCE))
 #define NETWORK		(BIT(CAP_NET_RAW) | BIT(CAP_NET_ADMIN))
 #define HARDWARE	(BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RAWIO))
 
@@ -40,16 +41,16 @@ static uint64_t kept_for(const char *netdev, const char *port, bool physical)
 
 TEST(confine_capabilities__are_those_of_the_port)
 {
-	assert_int_equal(kept_for("eth0", "", false), LOOK | NETWORK);
-	assert_int_equal(kept_for("", "local0", false), LOOK);
+	assert_int_equal(kept_for("eth0", "", false), READ | NETWORK);
+	assert_int_equal(kept_for("", "local0", false), READ);
 	assert_int_equal(kept_for("", "net_memif0,role=server,socket=/run/x.sock", false),
-			 LOOK | BIT(CAP_DAC_OVERRIDE));
+			 READ | BIT(CAP_DAC_OVERRIDE));
 	assert_int_equal(kept_for("", "net_vhost0,iface=/run/x.sock,client=1", false),
-			 LOOK | NETWORK | BIT(CAP_DAC_OVERRIDE));
-	assert_int_equal(kept_for("", "net_tap0", false), LOOK | NETWORK);
-	assert_int_equal(kept_for("", "0000:00:04.0", false), LOOK | NETWORK | HARDWARE);
+			 READ | NETWORK | BIT(CAP_DAC_OVERRIDE));
+	assert_int_equal(kept_for("", "net_tap0", false), READ | NETWORK);
+	assert_int_equal(kept_for("", "0000:00:04.0", false), READ | NETWORK | HARDWARE);
 	assert_int_equal(kept_for("", "0000:00:04.0", true),
-			 LOOK | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
+			 READ | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
 }
 
 TEST(confine_capabilities__are_those_of_all_ports)
@@ -63,11 +64,10 @@ TEST(confine_capabilities__are_those_of_all_ports)
 	snprintf(settings[0].port, sizeof(settings[0].port), "local0");
 	snprintf(settings[1].netdev, sizeof(settings[1].netdev), "eth0");
 	snprintf(settings[1].isolated, sizeof(settings[1].isolated), "/nowhere/x.sock");
-	assert_int_equal(confine_capabilities(settings, 2, false),
-			 LOOK | NETWORK | BIT(CAP_SYS_RESOURCE));
-	assert_int_equal(confine_capabilities(settings, 1, false), LOOK);
+	assert_int_equal(confine_capabilities(settings, 2, false), READ | NETWORK | ISOLATED);
+	assert_int_equal(confine_capabilities(settings, 1, false), READ);
 	settings[1].udp = true;
-	assert_int_equal(confine_capabilities(settings, 2, false), LOOK | BIT(CAP_SYS_RESOURCE));
+	assert_int_equal(confine_capabilities(settings, 2, false), READ | ISOLATED);
 }
 
 /* The devices of EAL's options may be of any kind. */
@@ -79,9 +79,9 @@ TEST(confine_capabilities__are_those_of_devices_of_eal)
 	settings.socket[0] = '\0';
 	snprintf(settings.port, sizeof(settings.port), "net_bonding0,slave=0000:00:04.0");
 	snprintf(settings.eal, sizeof(settings.eal), "-a 0000:00:04.0");
-	assert_int_equal(confine_capabilities(&settings, 1, false), LOOK | NETWORK | HARDWARE);
+	assert_int_equal(confine_capabilities(&settings, 1, false), READ | NETWORK | HARDWARE);
 	assert_int_equal(confine_capabilities(&settings, 1, true),
-			 LOOK | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
+			 READ | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
 }
 
 /* uroced removes its sockets at its end, also from a directory that is another user's. */
@@ -93,10 +93,10 @@ TEST(confine_capabilities__remove_sockets)
 	assert_non_null(mkdtemp(folder));
 	settings_init(&settings);
 	snprintf(settings.socket, sizeof(settings.socket), "%s/x.sock", folder);
-	assert_int_equal(confine_capabilities(&settings, 1, false), LOOK);
+	assert_int_equal(confine_capabilities(&settings, 1, false), READ);
 	if (chown(folder, geteuid() + 1, (gid_t)-1) == 0)
 		assert_int_equal(confine_capabilities(&settings, 1, false),
-				 LOOK | BIT(CAP_DAC_OVERRIDE));
+				 READ | BIT(CAP_DAC_OVERRIDE));
 	rmdir(folder);
 }
 

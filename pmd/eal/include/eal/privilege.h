@@ -39,6 +39,9 @@ void privilege_reach(void);
  * process that has called privilege_reach. MT-safe. */
 void privilege_fill_mask(sigset_t *mask);
 
+/** Return true if the calling thread has a capability of <linux/capability.h>. MT-safe. */
+bool privilege_has(unsigned int capability);
+
 /**
  * Limit the capabilities of all threads of the process to some: permitted, effective, inheritable,
  * ambient and, if the process has CAP_SETPCAP, bounding. Set no_new_privs in the threads that had

@@ -40,6 +40,10 @@ int runtime_start(const struct runtime_config *config);
  */
 void runtime_settle(void);
 
+/** Write the path of the directory in which EAL keeps files that other processes read, and make it
+ * if it is missing. Return false if there is none. MT-safe if nobody changes the environment. */
+bool runtime_make_directory(char *path, size_t size);
+
 /** Remove the files of EAL's shared memory. The memory itself exists as long as a process maps it.
  * Not MT-safe. */
 void runtime_remove_files(const char *file_prefix);
