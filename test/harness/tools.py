@@ -6,7 +6,8 @@ import os
 import re
 
 from .process import ask, wait_until
-from .report import CheckFailed
+from .report import CannotRun, CheckFailed
+from .world import is_roots
 
 UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                          "..", "..", "build", "app", "uroce-run")
@@ -19,6 +20,7 @@ START_SECONDS = 60  # emulated peers on a busy machine are slow
 END_SECONDS = 20    # time for the second side to end after the first
 # Groups by family, in the form that perftest takes: 239.1.2.3 and ff0e::7
 MULTICAST_GIDS = {"ipv4": "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3", "ipv6": "255:14:0:0:0:0:0:0:0:0:0:0:0:0:0:7"}
+TCPDUMP = ("tcpdump", "-Z", "root")  # a user who plays root has no other user to change to
 ALL_SIZES = 23      # -a: messages of 2^1 to 2^23 bytes
 TUNING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "base", "include", "base", "tuning.h")
 
@@ -91,6 +93,8 @@ class PerfTest:
         self._iterations = iterations or 1
 
     def argv(self, side, port, peer=None):
+        if "--use_hugepages" in self._argv and not is_roots():
+            raise CannotRun("not root: SHM_HUGETLB needs CAP_IPC_LOCK")
         # -F: no warning about the frequency of the CPU
         argv = [*self._argv, "-F", "-d", side.device, "-p", str(port)]
         if side.gid_index is not None:

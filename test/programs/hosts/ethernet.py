@@ -9,7 +9,7 @@ import sys
 
 from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
-from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
+from harness.tools import (DEVICE, MULTICAST_GIDS, TCPDUMP, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            run_pair)
 
 FIRST_PORT = 22000
@@ -181,7 +181,7 @@ class EthernetTest:
         """Capture the packets that arrive at an end; a capture does not see the packets that its own end sends by
         uroce. Without immediate mode the kernel keeps packets for up to a second, and a tcpdump that ends would
         lose them."""
-        return Process([*self._namespaces[number].prefix, "tcpdump", "--immediate-mode", "-lvvenni",
+        return Process([*self._namespaces[number].prefix, *TCPDUMP, "--immediate-mode", "-lvvenni",
                         f"veth{number}", *options],
                        os.path.join(self._work_dir, "tcpdump"))
 

@@ -8,7 +8,7 @@ import re
 from harness.pairwise import choose
 from harness.process import LocalHost, Namespace, Process, veth_pair, wait_until
 from harness.report import CheckFailed
-from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
+from harness.tools import (DEVICE, MULTICAST_GIDS, TCPDUMP, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            kill_pair, optimisations, run_pair)
 from programs.run.options import option_programs, option_programs_short
 
@@ -194,7 +194,7 @@ class WireTest:
 
     def _no_icmp_errors(self):
         """The kernel must not answer RoCE packets with 'port unreachable'."""
-        capture = Process([*self._wire.namespaces[0].prefix, "tcpdump", "-lni", "veth0",
+        capture = Process([*self._wire.namespaces[0].prefix, *TCPDUMP, "-lni", "veth0",
                            "icmp[icmptype] == icmp-unreach or icmp6[icmp6type] == 1"],
                           os.path.join(self._wire.work_dir, "tcpdump"))
         try:
