@@ -263,16 +263,23 @@ static int serve_all(void)
 	return rc;
 }
 
+/* Prepare all ports; then let the uroced leave that this one replaces, and open them. */
 static int create_all(struct serve_config *config, const struct settings *settings, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		config->settings = settings;
-		config->number = (uint32_t)i;
-		if (serve_create(config, &servers[i]) != 0)
-			return -1;
-		server_count++;
+	int rc = 0;
+
+	config->settings = settings;
+	while (server_count < count && rc == 0) {
+		config->number = (uint32_t)server_count;
+		rc = serve_prepare(config, &servers[server_count]);
+		server_count += rc == 0;
 	}
-	return 0;
+	replace_take_over(rc == 0);
+	for (size_t i = 0; i < count && rc == 0; i++) {
+		config->number = (uint32_t)i;
+		rc = serve_open(servers[i], config);
+	}
+	return rc;
 }
 
 /* Raise the limit of descriptors. Untrusted programs can take a bounded number of them, but that is
@@ -299,7 +306,8 @@ static void destroy_all(void)
 	}
 }
 
-/* Answer Prometheus, if a setting asks for it. */
+/* Answer Prometheus, if a setting asks for it. An uroced that has taken the place of another one
+ * serves its programs all the same. */
 static int start_metrics(const struct settings *settings, const struct serve_config *config)
 {
 	const struct scrape_config scrape = {
@@ -310,7 +318,9 @@ static int start_metrics(const struct settings *settings, const struct serve_con
 		.reports = &reports,
 	};
 
-	return settings->metrics[0] == '\0' ? 0 : scrape_start(&scrape);
+	if (settings->metrics[0] == '\0' || scrape_start(&scrape) == 0 || start.replaces)
+		return 0;
+	return -1;
 }
 
 /* Take the sockets that the service manager has opened. */
@@ -449,7 +459,6 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.passed = &passed,
 		.tenants = &limits,
 		.tables_are_kept = service_keeps(),
-		.take_over = replace_take_over,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
 	int rc;

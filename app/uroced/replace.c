@@ -127,6 +127,9 @@ static int replace_say_why(const char *path, int rc)
 
 	if (rc == -EPERM)
 		log_error("--replace: the uroced at %s is another user's", path);
+	else if (rc == -EBUSY)
+		log_error("--replace: another uroced takes the place of the one at %s just now",
+			  path);
 	else if (rc == -EOPNOTSUPP)
 		log_error("--replace: the uroced at %s has a port that starts anew with it: stop "
 			  "it first; its programs get a fatal event",
@@ -245,16 +248,22 @@ void replace_end_command(void)
 	replace_tell_command(&byte, sizeof(byte));
 }
 
-void replace_take_over(void *arg)
+/* End without a trace: the listening sockets are the other one's. */
+static void replace_give_up(const char *why)
 {
-	(void)arg;
+	log_error("--replace: %s: the other uroced goes on", why);
+	exit(EXIT_FAILURE);
+}
+
+void replace_take_over(bool ready)
+{
+	if (other_count == 0)
+		return;
+	if (!ready)
+		replace_give_up("not all is ready");
 	/* Before the other one ends: else the service would end with it. */
-	if (command_fd >= 0 && other_count > 0 && replace_become_main() != 0) {
-		log_error(
-			"--replace: the service manager cannot be told of this process: the other "
-			"uroced goes on");
-		exit(EXIT_FAILURE);
-	}
+	if (command_fd >= 0 && replace_become_main() != 0)
+		replace_give_up("the service manager cannot be told of this process");
 	for (size_t i = 0; i < other_count; i++)
 		(void)replace_tell(others[i],
 				   i < own_count ? SHARE_REPLACE_LEAVE : SHARE_REPLACE_END);

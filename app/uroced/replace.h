@@ -3,6 +3,7 @@
 #ifndef UROCED_REPLACE_H
 #define UROCED_REPLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct serve_passed;
@@ -32,8 +33,8 @@ int replace_leave_command(void);
 /** All is ready. Does nothing if there is no such command. */
 void replace_end_command(void);
 
-/** Let the other uroced leave, and wait until it has. Does nothing after the first call.
- * serve_config.take_over. */
-void replace_take_over(void *arg);
+/** Let the other uroced leave, and wait until it has. If this one is not ready, the other one goes
+ * on, and the process ends. Does nothing if there is no other uroced. */
+void replace_take_over(bool ready);
 
 #endif

@@ -110,6 +110,7 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 	if (rc != 0)
 		return rc;
 	passed = listen_take_passed(&address, config->passed, &removes);
+	listener->is_others = removes;
 	if (removes)
 		strcpy(listener->path, address.sun_path);
 	rc = passed >= 0 ? listen_adopt(passed, listener) : listen_make(&address, config, listener);
@@ -192,7 +193,7 @@ void listen_refuse_hello(struct server *server, int fd, int rc)
 
 void listen_close(struct listener *listener)
 {
-	if (listener->path[0] != '\0')
+	if (listener->path[0] != '\0' && !listener->is_others)
 		unlink(listener->path);
 	if (listener->fd >= 0)
 		close(listener->fd);

@@ -20,8 +20,9 @@ struct share_message;
 
 /* A socket that processes connect to. */
 struct listener {
-	int fd; /* or -1 */
-	char path[108];
+	int fd;		   /* or -1 */
+	char path[108];	   /* of the file to remove at the end; empty: somebody else does */
+	bool is_others;	   /* the file is still the last owner's, which may go on */
 	bool paused;	   /* it is not in the epoll set for now (pause.c) */
 	uint64_t until_ns; /* paused: at least until then */
 };

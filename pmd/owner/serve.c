@@ -157,12 +157,22 @@ static int serve_open_events(struct server *server)
 	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	server->pending_clients.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (server->epoll_fd < 0 || server->wake_fd < 0)
-		return -errno;
-	rc = event_watch(server, server->wake_fd, EVENT_WAKE, 0);
-	if (rc == 0)
-		rc = uplink_watch(server);
+		rc = -errno;
+	else
+		rc = event_watch(server, server->wake_fd, EVENT_WAKE, 0);
+	if (rc != 0)
+		log_error("cannot wait for processes: %s", strerror(-rc));
+	return rc;
+}
+
+static int serve_watch_ports(struct server *server)
+{
+	int rc = uplink_watch(server);
+
 	if (rc == 0 && server->kernel.is_open && server->kernel.port.wake_fd >= 0)
 		rc = event_watch(server, server->kernel.port.wake_fd, EVENT_PORT, 0);
+	if (rc != 0)
+		log_error("cannot wait for packets: %s", strerror(-rc));
 	return rc;
 }
 
@@ -190,7 +200,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 		-1;
 	server->status.report_fd = server->pending_clients.isolated.fd = server->uplink.port_fd =
 		server->pending_clients.spare_fd = -1;
-	server->gsi.manager_fd = server->resume.fd = -1;
+	server->gsi.manager_fd = server->resume.fd = server->resume.next_fd = -1;
 	pending_client_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->capture.prefix, sizeof(server->capture.prefix), "%s",
@@ -220,9 +230,8 @@ static void serve_init(struct server *server, const struct serve_config *config)
 		 settings->netdev[0] ? settings->netdev : settings->port);
 }
 
-int serve_create(const struct serve_config *config, struct server **out)
+int serve_prepare(const struct serve_config *config, struct server **out)
 {
-	const struct settings *settings = &config->settings[config->number];
 	struct server *server = calloc(1, sizeof(*server));
 	int rc;
 
@@ -231,33 +240,57 @@ int serve_create(const struct serve_config *config, struct server **out)
 	serve_init(server, config);
 	blocks_init(&server->slots.blocks);
 	rc = arbiter_create(&server->gsi.arbiter);
+	if (rc == 0 && !config->guest)
+		rc = uplink_prepare(server, config);
 	if (rc == 0)
-		rc = config->guest ? uplink_open_guest(server, config)
-				   : uplink_open(server, config);
-	if (rc != 0)
-		goto failed;
-	psocks_init(server, settings);
-	resume_open(server, config);
-	rc = serve_open_events(server);
-	if (rc != 0)
-		log_error("cannot wait for processes: %s", strerror(-rc));
+		rc = serve_open_events(server);
 	if (rc == 0)
 		rc = serve_listen(server, config);
+	if (rc == 0)
+		*out = server;
+	else
+		serve_destroy(server);
+	return rc;
+}
+
+int serve_open(struct server *server, const struct serve_config *config)
+{
+	const struct settings *settings = &config->settings[config->number];
+	int rc;
+
+	server->pending_clients.trusted.is_others = server->pending_clients.isolated.is_others =
+		false;
+	rc = config->guest ? uplink_open_guest(server, config) : uplink_open(server, settings);
 	if (rc != 0)
-		goto failed;
+		return rc;
+	psocks_init(server, settings);
+	resume_open(server, config);
+	rc = serve_watch_ports(server);
+	if (rc != 0)
+		return rc;
 	uplink_check(server);
 	rc = status_open_report(server, settings);
 	if (rc != 0) {
 		log_error("no memory for the report of uroced: %s", strerror(-rc));
-		goto failed;
+		return rc;
 	}
 	server->uplink.conn_due_ns = UINT64_MAX;
 	if (port_has_conn(&server->uplink.link.port))
 		uplink_conn_run(server);
-	*out = server;
 	return 0;
-failed:
-	serve_destroy(server);
+}
+
+int serve_create(const struct serve_config *config, struct server **server)
+{
+	int rc = serve_prepare(config, server);
+
+	if (rc != 0)
+		return rc;
+	rc = serve_open(*server, config);
+	if (rc == 0)
+		return 0;
+	serve_destroy(*server);
+	*server = NULL;
 	return rc;
 }
 

@@ -119,7 +119,7 @@ enum serve_dpdk serve_dpdk(const struct settings *settings, size_t count)
 	return dpdk;
 }
 
-int uplink_open(struct server *server, const struct serve_config *config)
+int uplink_prepare(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
 	struct link *link = &server->uplink.link;
@@ -146,15 +146,19 @@ int uplink_open(struct server *server, const struct serve_config *config)
 		rc = uplink_find_hardware(config, devices, &runtime.device_count);
 	if (rc == 0 && !server->arena.without_eal)
 		rc = runtime_start(&runtime);
-	if (rc != 0)
-		return rc;
-	serve_begin(server);
 	/* Without EAL the first call measures the rate of the TSC, which takes a while. Do it while
 	 * the last owner still serves. */
-	(void)runtime_tsc_hz();
-	/* All that does not need the port is ready now. */
-	if (config->take_over)
-		config->take_over(config->take_over_arg);
+	if (rc == 0)
+		(void)runtime_tsc_hz();
+	return rc;
+}
+
+int uplink_open(struct server *server, const struct settings *settings)
+{
+	struct link *link = &server->uplink.link;
+	int rc;
+
+	serve_begin(server);
 	rc = link_open(link, settings);
 	if (rc != 0)
 		return rc;

@@ -30,9 +30,11 @@ struct uplink {
 	struct rte_mbuf *pending[SERVER_BURST];
 };
 
-/** Open the port of the settings: start EAL if need be, and open the link, the kernel interface and
- * captures. 0 or -errno (logged). */
-int uplink_open(struct server *server, const struct serve_config *config);
+/** Prepare the port of the settings, and start EAL if need be. 0 or -errno (logged). */
+int uplink_prepare(struct server *server, const struct serve_config *config);
+
+/** Open the port, the kernel interface and captures. 0 or -errno (logged). */
+int uplink_open(struct server *server, const struct settings *settings);
 
 /** Open a port of the application instead. 0 or -errno (logged). */
 int uplink_open_guest(struct server *server, const struct serve_config *config);

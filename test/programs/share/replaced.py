@@ -25,6 +25,11 @@ ip = 198.18.0.1/24
 port = local1
 ip = 198.19.0.1/24
 """
+# settings that the next uroced cannot have, by a part of what it says
+REFUSALS = {
+    "nothere0": PORTS.replace("port = local1\nip = 198.19.0.1/24", "netdev = nothere0"),
+    "cannot listen at": "[uroce]\nisolated = /nowhere/at/all.sock\n" + PORTS,
+}
 WRITE = ["ib_write_bw"]
 CREDENTIALS = struct.Struct("3i")  # of unix(7): process, user, group
 # name, options of uroced, program, its device, options of a server that is not attached
@@ -56,6 +61,7 @@ class ReplacedTest:
         for number, case in enumerate(CASES):
             self._check(f"on {case[0]}", self._run, number, *case[1:])
         self._check("with one port less", self._fewer)
+        self._check("by one that cannot have all", self._refused)
         self._check("as a service manager's command", self._commanded)
 
     def _check(self, name, function, *args):
@@ -148,8 +154,8 @@ class ReplacedTest:
         if client.poll() is not None or server.poll() is not None or len(client.output()) == length:
             raise CheckFailed("the programs do not go on", [*client.story("client"), *server.story("server"), *uroced.story("uroced")])
 
-    def _fewer(self):
-        """Programs on the port that remains go on. Those on the other one get a fatal event, and do not wait for it."""
+    def _begin_two(self):
+        """Start an uroced of two ports, and a pair of programs on each."""
         self._dir = tempfile.mkdtemp(dir=self._work_dir)
         clients = {}
         config = os.path.join(self._dir, "ports.conf")
@@ -165,6 +171,32 @@ class ReplacedTest:
             clients[device] = (self._program(f"client-{device}", ["--socket", "{dir}/uroced.sock"], [*argv, "127.0.0.1"]), server)
         for client, server in clients.values():
             self._goes_on(client, server, uroced)
+        return uroced, config, clients
+
+    def _refused(self):
+        """The next uroced cannot have its second port, or a socket: the one that runs goes on with both, and can still be replaced."""
+        uroced, config, clients = self._begin_two()
+        for number, (reason, text) in enumerate(REFUSALS.items(), 1):
+            with open(config, "w", encoding="ascii") as file:
+                file.write(text)
+            other = self._start_uroced(f"uroced-{number}", ["--config", config], "--replace")
+            if other.wait(SECONDS) != 1 or reason not in other.output() or "the other uroced goes on" not in other.output():
+                raise CheckFailed(f"it does not refuse: {reason}", other.story("uroced"))
+            for client, server in clients.values():
+                self._goes_on(client, server, uroced)
+        if uroced.poll() is not None or "again" in uroced.output():
+            raise CheckFailed("the programs notice it", uroced.story("uroced"))
+        with open(config, "w", encoding="ascii") as file:
+            file.write(PORTS)
+        last, uroced = uroced, self._uroced("uroced-last", ["--config", config], "--replace")
+        if last.wait(SECONDS) != 0:
+            raise CheckFailed("the replaced uroced fails", last.story("uroced"))
+        for client, server in clients.values():
+            self._goes_on(client, server, uroced)
+
+    def _fewer(self):
+        """Programs on the port that remains go on. Those on the other one get a fatal event, and do not wait for it."""
+        uroced, config, clients = self._begin_two()
         with open(config, "w", encoding="ascii") as file:
             file.write(PORTS[:PORTS.index("[port uroce1]")])
         last, uroced = uroced, self._uroced("uroced-1", ["--config", config], "--replace")

@@ -251,6 +251,32 @@ TEST(serve_create__where_it_cannot_listen, .setup = set_up_local, .teardown = te
 	fds_wait(before);
 }
 
+/* The sockets of an uroced that goes on stay, if the one that should replace it cannot have all. */
+TEST(serve_prepare__leaves_the_sockets_of_another_owner, .setup = set_up_local,
+     .teardown = tear_down_local)
+{
+	const unsigned int before = fds_count();
+	struct serve_passed passed = {.removes = {true}, .count = 1};
+	struct server *server, *next = NULL;
+
+	assert_int_equal(serve_create(&local.config, &server), 0);
+	passed.fds[0] = dup(server->pending_clients.trusted.fd);
+	local.config.passed = &passed;
+	snprintf(local.settings.isolated, sizeof(local.settings.isolated), "%s/no/socket",
+		 local.path);
+	assert_int_equal(serve_prepare(&local.config, &next), -ENOTDIR);
+	assert_int_equal(access(local.path, F_OK), 0);
+	passed.fds[0] = dup(server->pending_clients.trusted.fd);
+	local.settings.isolated[0] = '\0';
+	assert_int_equal(serve_prepare(&local.config, &next), 0);
+	server->pending_clients.trusted.path[0] = '\0';
+	serve_destroy(server);
+	assert_int_equal(serve_open(next, &local.config), 0);
+	serve_destroy(next);
+	assert_int_equal(access(local.path, F_OK), -1);
+	fds_wait(before);
+}
+
 /* EAL starts before the port opens only if the port needs it: programs would wait meanwhile. */
 TEST(serve_dpdk__when_ports_need_it)
 {

@@ -60,11 +60,7 @@ struct serve_config {
 	/* By port: the resume table of the last owner, or -1; set to -1 if it is used. NULL:
 	 * processes do not survive the end of this one. */
 	int *tables;
-	bool tables_are_kept; /* somebody keeps the tables when this process ends */
-	/* Called when all is ready but the port, which the last owner may have until it returns;
-	 * NULL: nothing is. */
-	void (*take_over)(void *arg);
-	void *take_over_arg;
+	bool tables_are_kept;		     /* somebody keeps the tables when this process ends */
 	const struct serve_tenants *tenants; /* until serve_destroy; NULL: all have a weight of 1,
 						and no limits */
 	struct report_set *reports;	     /* gets the reports of processes and the owner's own */
@@ -91,12 +87,19 @@ enum serve_dpdk serve_dpdk(const struct settings *settings, size_t count);
 const char *serve_file_prefix(const struct settings *settings);
 
 /**
- * Open the port and listen. Starts EAL if the port needs it and it does not run. Removes a socket
- * that nobody listens on any more.
+ * Do all that the last owner of the port need not leave for: look at the port, start EAL if the
+ * port needs it and it does not run, and listen. Removes a socket that nobody listens on any more.
  *
  * @return
- *   0 or -errno (logged).
+ *   0; -errno (logged): there is no server.
  */
+int serve_prepare(const struct serve_config *config, struct server **server);
+
+/** Open the port of a server that is prepared: the last owner has left. 0; -errno (logged): the
+ * server can only be destroyed. */
+int serve_open(struct server *server, const struct serve_config *config);
+
+/** Call serve_prepare and serve_open. 0; -errno (logged): there is no server. */
 int serve_create(const struct serve_config *config, struct server **server);
 
 /** Make the calling thread the server's thread. Only needed if another thread created the server;
