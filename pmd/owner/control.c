@@ -369,6 +369,7 @@ static void control_hello(struct server *server, int fd)
 	} else if (!hello && rc != -ECONNRESET && !(rc == 0 && message.type == SHARE_REPLACE)) {
 		listen_refuse_hello(server, fd, rc);
 	}
+	resume_next_ended(server, fd);
 	close(fd);
 }
 

@@ -106,7 +106,7 @@ void resume_open(struct server *server, const struct serve_config *config)
 	if (resume->fd < 0)
 		log_warn("programs will not survive the end of uroced: %s", strerror(-resume->fd));
 	else
-		resume->away_ms = config->tables_are_kept ? RESUME_AWAY_MS : 0;
+		resume->away_ms = resume->kept_ms = config->tables_are_kept ? RESUME_AWAY_MS : 0;
 }
 
 void resume_close(struct server *server)
@@ -297,10 +297,16 @@ static void resume_tell_all(struct server *server)
 		control_send_addresses(server, server->slots.live[i]);
 }
 
+static void resume_promise(struct server *server, uint32_t away_ms)
+{
+	server->resume.away_ms = away_ms;
+	resume_tell_all(server);
+}
+
 void resume_give_up(struct server *server)
 {
-	server->resume.away_ms = 0;
-	resume_tell_all(server);
+	server->resume.kept_ms = 0;
+	resume_promise(server, 0);
 }
 
 /* Return true if the process at the other end may take over: it has our rights, or more. */
@@ -313,44 +319,65 @@ static bool resume_may_replace(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static void resume_leave(struct server *server, int fd)
+static void resume_leave(struct server *server)
 {
-	server->resume.next_fd = fd;
 	__atomic_store_n(&server->resume.must_leave, true, __ATOMIC_RELEASE);
+}
+
+void resume_next_ended(struct server *server, int fd)
+{
+	struct resume *resume = &server->resume;
+
+	if (fd != resume->next_fd)
+		return;
+	resume->next_fd = -1;
+	__atomic_store_n(&resume->must_leave, false, __ATOMIC_RELEASE);
+	resume_promise(server, resume->kept_ms);
+}
+
+/* Return 0 if the process at the other end may replace this one, or the error. */
+static int resume_check_next(const struct server *server, int fd)
+{
+	const struct resume *resume = &server->resume;
+
+	if (!resume->table)
+		return -EOPNOTSUPP;
+	if (!resume_may_replace(fd))
+		return -EPERM;
+	return resume->next_fd < 0 || resume->next_fd == fd ? 0 : -EBUSY;
 }
 
 int resume_replace(struct server *server, int fd, const struct share_message *message)
 {
-	const uint32_t away_ms = server->resume.away_ms;
 	const struct pending_clients *clients = &server->pending_clients;
 	const int fds[SHARE_REPLACE_FDS] = {server->resume.fd, clients->trusted.fd,
 					    clients->isolated.fd};
 	struct share_message answer = {.type = SHARE_REPLACE, .version = SHARE_VERSION};
 
-	if (!resume_may_replace(fd) || !server->resume.table) {
-		answer.result = server->resume.table ? -EPERM : -EOPNOTSUPP;
+	answer.result = resume_check_next(server, fd);
+	if (answer.result != 0) {
 		(void)message_send(fd, &answer, NULL, 0);
 		return answer.result;
 	}
+	server->resume.next_fd = fd;
 	if (message->number == SHARE_REPLACE_END) {
 		log_warn("the next uroced does not have port %s: its programs get a fatal event",
 			 server->unique);
-		resume_give_up(server);
-		resume_leave(server, fd);
+		resume_promise(server, 0);
+		resume_leave(server);
 		return 0;
 	}
-	server->resume.away_ms = RESUME_AWAY_MS;
-	resume_tell_all(server);
+	resume_promise(server, RESUME_AWAY_MS);
 	if (message->number == SHARE_REPLACE_ASK) {
 		/* Processes have been told early, because one may ask us something while we leave.
 		 * But we leave only when the next owner says so. */
-		server->resume.away_ms = away_ms;
+		server->resume.away_ms = server->resume.kept_ms;
 		/* The number tells which sockets' files the next owner has to remove. */
 		answer.number = (clients->trusted.path[0] != '\0') |
 				(clients->isolated.path[0] != '\0') << 1;
 		answer.welcome.ports = server->ports;
 		return message_send(fd, &answer, fds, SHARE_REPLACE_FDS - (fds[2] < 0));
 	}
-	resume_leave(server, fd);
+	resume_leave(server);
 	return 0;
 }

@@ -40,10 +40,13 @@ struct resume {
 	int fd;			    /* of the table; -1: there is none */
 	struct resume_table *table; /* NULL: processes cannot attach to the next owner */
 	uint32_t away_ms;	    /* 0: nobody keeps the table */
+	uint32_t kept_ms;	    /* away_ms while no next owner is there */
 	bool hands_over;	    /* this owner ends, and the processes go on with the next one */
 	bool must_leave;	    /* the next owner waits for the port; atomic */
-	int next_fd;		    /* must_leave: its connection; it waits for the end of that */
-	bool gathers;		    /* no packets are moved yet */
+	/* The connection of the next owner, which waits for its end if must_leave is set; -1: there
+	 * is none. */
+	int next_fd;
+	bool gathers; /* no packets are moved yet */
 	uint64_t begun_ns;
 	uint32_t count;	   /* processes of the last owner */
 	uint32_t returned; /* of these, those that are back */
@@ -98,5 +101,8 @@ void resume_give_up(struct server *server);
 
 /** Answer the next owner's request on its connection. 0, or -errno: the connection is closed. */
 int resume_replace(struct server *server, int fd, const struct share_message *message);
+
+/** A connection has ended. If it is the next owner's, this one goes on. */
+void resume_next_ended(struct server *server, int fd);
 
 #endif

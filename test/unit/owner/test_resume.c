@@ -3,12 +3,14 @@
 #include "resume.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "config/settings.h"
+#include "control.h"
 #include "event.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
@@ -35,7 +37,7 @@ static void begin_owner(bool kept)
 	LIST_INIT(&server.directs.list);
 	report_set_init(&reports);
 	server.status.reports = &reports;
-	server.resume.fd = -1;
+	server.resume.fd = server.resume.next_fd = -1;
 	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server.epoll_fd >= 0);
 	blocks_init(&server.slots.blocks);
@@ -363,25 +365,39 @@ TEST(resume__is_told_only_if_the_table_is_kept)
 	assert_false(resume_hand_over(&server));
 }
 
-/* The next owner asks for a port's table and sockets, and then that this one leaves. Returns the
- * answer to the first, or the error. */
+/* The connection of the next owner, which asks for a port's table and sockets, and then that this
+ * one leaves. */
+static int next[2];
+
+static void begin_next(void)
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, next), 0);
+	assert_int_equal(event_watch(&server, next[0], EVENT_HELLO, (uint32_t)next[0]), 0);
+}
+
+/* Return the result, and the answer to SHARE_REPLACE_ASK. */
 static int replace(enum share_replace number, struct share_message *answer)
 {
 	const struct share_message request = {.type = SHARE_REPLACE, .number = number};
-	int fds[SHARE_FDS], pair[2], rc;
+	const int rc = resume_replace(&server, next[0], &request);
+	int fds[SHARE_FDS];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	rc = resume_replace(&server, pair[0], &request);
 	if (rc == 0 && number == SHARE_REPLACE_ASK) {
-		assert_int_equal(message_receive(pair[1], answer, fds), 0);
+		assert_int_equal(message_receive(next[1], answer, fds), 0);
 		for (int i = 0; i < SHARE_FDS; i++) {
 			if (fds[i] >= 0)
 				close(fds[i]);
 		}
 	}
-	close(pair[0]);
-	close(pair[1]);
 	return rc;
+}
+
+static void end_next(void)
+{
+	close(next[1]);
+	control_event(&server, EVENT_HELLO, (uint32_t)next[0]);
+	/* The server has closed it. */
+	assert_int_equal(fcntl(next[0], F_GETFD), -1);
 }
 
 /* Return the time that a program waits for the next owner, as it was told last. */
@@ -403,6 +419,7 @@ TEST(resume_replace__tells_how_many_ports_must_leave)
 	server.pending_clients.trusted.fd = server.pending_clients.isolated.fd = -1;
 	assert_int_equal(ask(false, NULL, &welcome), 0);
 	server.pending_clients.trusted.fd = dup(server.epoll_fd);
+	begin_next();
 	assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), 0);
 	close(server.pending_clients.trusted.fd);
 	assert_int_equal(answer.result, 0);
@@ -412,6 +429,8 @@ TEST(resume_replace__tells_how_many_ports_must_leave)
 	assert_true(server.resume.must_leave);
 	assert_int_equal(told_away_ms(), RESUME_AWAY_MS);
 	assert_true(resume_hand_over(&server));
+	close(next[0]);
+	close(next[1]);
 }
 
 /* The next owner does not have this port: its programs must not wait for it. */
@@ -420,8 +439,66 @@ TEST(resume_replace__of_a_port_that_nobody_goes_on_with)
 	struct share_message welcome;
 
 	assert_int_equal(ask(false, NULL, &welcome), 0);
+	begin_next();
 	assert_int_equal(replace(SHARE_REPLACE_END, NULL), 0);
 	assert_true(server.resume.must_leave);
 	assert_int_equal(told_away_ms(), 0);
 	assert_false(resume_hand_over(&server));
+	close(next[0]);
+	close(next[1]);
+}
+
+/* The next owner ends after any of its requests: this one goes on, and promises what it did. */
+TEST(resume_replace__by_one_that_ends)
+{
+	static const enum share_replace last[] = {SHARE_REPLACE_ASK, SHARE_REPLACE_LEAVE,
+						  SHARE_REPLACE_END};
+	struct share_message welcome, answer;
+
+	for (size_t i = 0; i < 2 * sizeof(last) / sizeof(last[0]); i++) {
+		const bool kept = i % 2 == 0;
+
+		end_owner();
+		close(table);
+		table = -1;
+		begin_owner(kept);
+		server.pending_clients.trusted.fd = dup(server.epoll_fd);
+		server.pending_clients.isolated.fd = -1;
+		assert_int_equal(ask(false, NULL, &welcome), 0);
+		begin_next();
+		assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), 0);
+		if (last[i / 2] != SHARE_REPLACE_ASK)
+			assert_int_equal(replace(last[i / 2], NULL), 0);
+		end_next();
+		assert_false(server.resume.must_leave);
+		assert_int_equal(told_away_ms(), kept ? RESUME_AWAY_MS : 0);
+		assert_int_equal(resume_hand_over(&server), kept);
+		close(server.pending_clients.trusted.fd);
+		server.pending_clients.trusted.fd = 0;
+		while (end_count > 0)
+			close(ends[--end_count]);
+	}
+}
+
+/* Two processes that take over one owner's ports would each get some of them. */
+TEST(resume_replace__by_one_at_a_time)
+{
+	struct share_message answer;
+	int first;
+
+	server.pending_clients.trusted.fd = dup(server.epoll_fd);
+	server.pending_clients.isolated.fd = -1;
+	begin_next();
+	assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), 0);
+	first = next[0];
+	close(next[1]);
+	begin_next();
+	assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), -EBUSY);
+	control_event(&server, EVENT_HELLO, (uint32_t)first);
+	assert_int_equal(message_receive(next[1], &answer, NULL), 0);
+	assert_int_equal(answer.result, -EBUSY);
+	assert_int_equal(replace(SHARE_REPLACE_ASK, &answer), 0);
+	close(server.pending_clients.trusted.fd);
+	close(next[0]);
+	close(next[1]);
 }
