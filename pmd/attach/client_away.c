@@ -17,7 +17,6 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define TRY_NS	  UINT64_C(2000000) /* between two tries to connect */
 #define SOON_MS	  2
-#define SOON_NS	  (1000 * NS_PER_MS) /* for so long an isolated process looks each SOON_MS */
 #define LATER_MS  20
 
 uint64_t client_now_ns(void)
@@ -132,7 +131,7 @@ static const char *refusal(int rc)
 	case -ESTALE:
 		return "nothing of the last one";
 	case -EPROTO:
-		return "another version";
+		return "another version than this program's libraries (start the program again)";
 	case -ENODEV:
 		return "lost its port";
 	default:
@@ -250,13 +249,17 @@ void client_seek_locked(struct share_client *client)
 	come_back(client, rc);
 }
 
+/* Look the more rarely the longer the owner has been away: all its processes look, and the next one
+ * needs the CPUs. An owner that is there answers soon. */
 int client_away_ms(const struct share_client *client)
 {
 	const uint64_t since_ns = __atomic_load_n(&client->away.since_ns, __ATOMIC_RELAXED);
+	const uint64_t away_ms = (client_now_ns() - since_ns) / NS_PER_MS;
+	const uint64_t part_ms = away_ms / (client_is_away(client) ? 16 : 64);
 
 	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED))
 		return -1;
-	return client_now_ns() - since_ns < SOON_NS ? SOON_MS : LATER_MS;
+	return (int)RTE_MIN(RTE_MAX(part_ms, (uint64_t)SOON_MS), (uint64_t)LATER_MS);
 }
 
 int client_await_locked(struct share_client *client)

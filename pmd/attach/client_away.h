@@ -80,8 +80,8 @@ bool client_go_away_locked(struct share_client *client);
 void client_seek_locked(struct share_client *client);
 
 /** Return in how many milliseconds an isolated process looks for the next owner, or for its
- * answers, again: soon, unless the owner has been away for long; -1: never, the device is lost. Any
- * thread. */
+ * answers, again: a part of the time for which the owner has been away; -1: never, the device is
+ * lost. Any thread. */
 int client_away_ms(const struct share_client *client);
 
 /** Wait for an owner. 0 or -errno. */

@@ -291,8 +291,13 @@ TEST(client_away_ms__looks_again_soon_but_not_for_ever)
 {
 	go_away();
 	assert_true(client_away_ms(&client) <= 5);
-	client.away.since_ns -= 1100000000;
-	assert_true(client_away_ms(&client) >= 20);
+	client.away.since_ns = client_now_ns() - 160000000;
+	assert_in_range(client_away_ms(&client), 10, 20);
+	/* The next owner is there. */
+	client.away.presence = CLIENT_BACK;
+	assert_in_range(client_away_ms(&client), 2, 9);
+	client.away.since_ns -= 2000000000;
+	assert_in_range(client_away_ms(&client), 20, 20);
 }
 
 TEST(client_seek__refuses_what_the_engine_cannot_use)
