@@ -376,7 +376,20 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	port->started = true;
 }
 
-int attach_error(const char *path, int rc)
+/* A program that has started before an upgrade has the libraries of that time. */
+static void attach_say_version(const char *path, uint32_t version)
+{
+	if (version > SHARE_VERSION)
+		log_error("uroced at %s is newer than the libraries of this program: start the "
+			  "program again",
+			  path);
+	else
+		log_error("uroced at %s is of another version than the libraries of this program: "
+			  "restart uroced",
+			  path);
+}
+
+int attach_error(const char *path, int rc, const struct share_message *welcome)
 {
 	switch (rc) {
 	case -ENOENT:
@@ -391,7 +404,7 @@ int attach_error(const char *path, int rc)
 			  path);
 		break;
 	case -EPROTO:
-		log_error("uroced at %s is of another version: restart it", path);
+		attach_say_version(path, welcome->version);
 		break;
 	case -ENODEV:
 		log_error("uroced at %s has lost its port: the device was unplugged", path);
@@ -436,7 +449,7 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 			 &message, fds);
 	facts->ports = message.welcome.ports;
 	if (rc != 0)
-		return attach_error(socket_path, rc);
+		return attach_error(socket_path, rc, &message);
 	rc = attach_memory(client, &message.welcome, fds);
 	if (rc == 0)
 		rc = client_open_psock(client, &message.welcome, fds[SHARE_FD_PSOCK]);
@@ -444,7 +457,7 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 		close(fds[SHARE_FD_PSOCK]);
 	if (rc != 0) {
 		attach_give_up(client);
-		return attach_error(socket_path, rc);
+		return attach_error(socket_path, rc, &message);
 	}
 	attach_fill_link(link, client, &message);
 	attach_learn(client, &message, facts);

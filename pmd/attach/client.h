@@ -221,8 +221,8 @@ void attach_learn(struct share_client *client, struct share_message *welcome,
 /** Ask the kernel to add the sender's process id to a socket's messages from now on, or no more. */
 void attach_ask_sender(int fd, int ask);
 
-/** Log why there is no slot. Returns `rc`. */
-int attach_error(const char *path, int rc);
+/** Log why there is no slot. `welcome` is the owner's answer, if it has sent one. Returns `rc`. */
+int attach_error(const char *path, int rc, const struct share_message *welcome);
 
 /** Return the mbuf of a buffer that we hold. Engine's thread or lock. */
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);

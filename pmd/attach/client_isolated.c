@@ -391,7 +391,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	if (rc == 0)
 		rc = attach_open(socket_path, 0, report_fd, 1, &client, &message, fds);
 	if (rc != 0)
-		return attach_error(socket_path, rc);
+		return attach_error(socket_path, rc, &message);
 	attach_learn(client, &message, facts);
 	/* Offer only this port, because a program names the socket of the port that it wants. */
 	facts->ports = 1;
@@ -402,7 +402,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 				  message.welcome.mtu_bytes);
 	if (rc != 0) {
 		attach_end(client);
-		return attach_error(socket_path, rc);
+		return attach_error(socket_path, rc, &message);
 	}
 	client_isolated_take_over(client, link);
 	link->port.make_pool = client_make_private_pool;

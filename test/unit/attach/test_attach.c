@@ -301,6 +301,42 @@ TEST(share_attach__of_another_version_keeps_no_descriptor)
 	assert_int_equal(fds_count(), before);
 }
 
+/* Attach while stderr is a file, and compare what is logged. */
+static void attach_expect(const char *part)
+{
+	const int before = dup(STDERR_FILENO), file = memory(0);
+	struct share_facts facts;
+	struct link link;
+	char text[512];
+	ssize_t len;
+
+	assert_int_equal(dup2(file, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(attach(&link, &facts), -EPROTO);
+	assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+	len = pread(file, text, sizeof(text) - 1, 0);
+	close(before);
+	close(file);
+	assert_true(len > 0);
+	text[len] = '\0';
+	assert_non_null(strstr(text, part));
+}
+
+/* An upgrade leaves programs with the libraries of before, or an uroced of before. The messages may
+ * have another length, too. */
+TEST(share_attach__tells_what_must_be_started_again)
+{
+	welcome_result = 0;
+	version = SHARE_VERSION + 1;
+	attach_expect("start the program again");
+	other_bytes = sizeof(struct share_message) - 8;
+	attach_expect("start the program again");
+	version = SHARE_VERSION - 1;
+	attach_expect("restart uroced");
+	other_bytes = 0;
+	attach_expect("restart uroced");
+	version = SHARE_VERSION;
+}
+
 /* No memory can be mapped for the mbufs. */
 TEST(share_attach__without_memory_keeps_no_descriptor)
 {
