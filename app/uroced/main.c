@@ -431,14 +431,27 @@ static int serve_until_the_end(const struct settings *settings, size_t count, bo
 	return rc == 0 && all_are_lost() ? -ENODEV : rc;
 }
 
-/* If DPDK is just starting and programs wait for the next uroced, end the process here. Unmapping
- * memory would wait until EAL has filled its own. The resume tables are complete at any time. */
-static void stop_telemetry(int status)
+/* Return true if programs may wait for the next uroced. */
+static bool programs_wait(void)
 {
-	if (telemetry_thread_stop(service_keeps() || all_must_leave()))
-		return;
+	return service_keeps() || all_must_leave();
+}
+
+static void end_now(int status)
+{
 	fflush(NULL);
 	_exit(status);
+}
+
+/* If DPDK is just starting and programs wait for the next uroced, end the process here. Unmapping
+ * memory would wait until EAL has filled its own. The resume tables are complete at any time. */
+static void stop_telemetry(int status, bool in_haste)
+{
+	if (telemetry_thread_stop(in_haste))
+		return;
+	for (size_t i = 0; i < server_count; i++)
+		serve_release_manager(servers[i]);
+	end_now(status);
 }
 
 static int run(const struct settings *settings, size_t count, const struct options_tenants *tenants)
@@ -461,6 +474,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.tables_are_kept = service_keeps(),
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
+	bool in_haste;
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -509,9 +523,13 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0)
 		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));
+	in_haste = programs_wait();
 	scrape_stop();
-	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE, in_haste);
 	destroy_all();
+	/* DPDK's destructors take some time. */
+	if (rc == 0 && in_haste)
+		end_now(EXIT_SUCCESS);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

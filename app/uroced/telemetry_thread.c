@@ -12,7 +12,7 @@
 #include "eal/privilege.h"
 #include "eal/runtime.h"
 
-#define PAUSE_S 1 /* for programs that come back */
+#define PAUSE_S 5 /* for programs that come back, and for a further restart */
 
 enum telemetry_state {
 	TELEMETRY_OFF,

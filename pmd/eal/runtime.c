@@ -38,6 +38,7 @@ static bool runtime_started;
 static bool runtime_joined;	/* the program started EAL */
 static bool runtime_is_parents; /* this process was forked after EAL had started */
 static enum eal_pages runtime_pages;
+static uint64_t runtime_ns, runtime_tsc; /* runtime_begin_tsc: the clock and the counter */
 
 static void runtime_after_fork(void)
 {
@@ -264,20 +265,29 @@ static uint64_t measure_now(uint64_t *tsc)
 	return ns;
 }
 
+void runtime_begin_tsc(void)
+{
+	runtime_ns = measure_now(&runtime_tsc);
+}
+
 uint64_t runtime_tsc_hz(void)
 {
 	static const struct timespec pause = {.tv_nsec = MEASURE_NS};
 	static uint64_t hz;
-	uint64_t tsc, ns, end_tsc;
+	uint64_t ns, tsc;
 
 	if (rte_get_tsc_hz() != 0)
 		return rte_get_tsc_hz();
-	if (hz == 0) {
-		ns = measure_now(&tsc);
+	if (hz != 0)
+		return hz;
+	if (runtime_ns == 0)
+		runtime_begin_tsc();
+	ns = measure_now(&tsc);
+	if (ns - runtime_ns < MEASURE_NS) {
 		nanosleep(&pause, NULL);
-		ns = measure_now(&end_tsc) - ns;
-		hz = (uint64_t)((unsigned __int128)(end_tsc - tsc) * NS_PER_S / ns);
+		ns = measure_now(&tsc);
 	}
+	hz = (uint64_t)((unsigned __int128)(tsc - runtime_tsc) * NS_PER_S / (ns - runtime_ns));
 	return hz;
 }
 

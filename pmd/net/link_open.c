@@ -2,12 +2,15 @@
 /* Opens the links whose port this process owns: a port of EAL, a kernel interface, or an
  * application's port. */
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "config/impair.h"
 #include "config/settings.h"
+#include "eal/privilege.h"
 #include "eal/runtime.h"
 #include "link_internal.h"
 #include "netdev/mute.h"
@@ -39,25 +42,77 @@ int link_use_interface(struct link *link, const char *name)
 	return 0;
 }
 
-/* Where it cannot start, the kernel looks at each packet, too. Nothing else changes. */
-static void link_start_early_drop(struct link *link)
-{
+/* The start of early drop. */
+struct early_start {
+	struct link *link;
+	pthread_t thread;
+	bool is_apart; /* the thread does it */
 	int rc;
+};
+
+static void *link_start_early_drop(void *arg)
+{
+	struct early_start *early = arg;
+
+	early->rc = early_drop_start(&early->link->early_drop, early->link->ifindex);
+	return NULL;
+}
+
+/* The kernel waits for a grace period before it has attached an eBPF program, and for another one
+ * before it has made a packet socket's ring. Wait for both at the same time: programs may wait for
+ * this port. */
+static void link_begin_early_drop(struct early_start *early)
+{
+	sigset_t all, before;
 
 	/* An address that has gone from here may be another host's. */
-	if (link->watch_fd < 0)
+	if (early->link->watch_fd < 0) {
+		early->rc = -EOPNOTSUPP;
 		return;
-	rc = early_drop_start(&link->early_drop, link->ifindex);
-	if (rc == 0)
-		early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
-	else
+	}
+	privilege_fill_mask(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	early->is_apart = pthread_create(&early->thread, NULL, link_start_early_drop, early) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!early->is_apart)
+		link_start_early_drop(early);
+}
+
+/* Where it cannot start, the kernel looks at each packet, too. Nothing else changes. */
+static void link_end_early_drop(struct early_start *early, bool drops)
+{
+	struct link *link = early->link;
+
+	if (early->is_apart)
+		pthread_join(early->thread, NULL);
+	if (early->rc != 0)
 		log_debug("the kernel's UDP looks at the packets to %s, too: %s", link->ifname,
-			  strerror(-rc));
+			  strerror(-early->rc));
+	else if (drops)
+		early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
+}
+
+/* Make a packet socket, and keep the kernel silent about its packets. */
+static int link_prepare_interface(struct link *link, const struct settings *settings)
+{
+	int rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
+
+	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
+	if (rc != 0)
+		return rc;
+	link->mute_fd = mute_kernel(settings->netdev);
+	if (link->mute_fd < 0)
+		return link->mute_fd;
+	rc = link_mute_vlans(link);
+	/* Whoever has the port receives the packets of that VLAN. */
+	return rc == -EADDRINUSE ? rc : 0;
 }
 
 /* A UDP socket receives what the kernel must be kept silent about otherwise. */
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
+	struct early_start early = {.link = link};
 	int rc;
 
 	link->by_udp = settings->udp;
@@ -67,21 +122,14 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (!netdev_running(settings->netdev))
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
-	rc = settings->udp ? udp_port_prepare(&link->port, settings->netdev, settings->mtu)
-			   : interface_prepare(&link->port, settings->netdev, settings->mtu);
-	if (rc == 0)
-		rc = impair_prepare(&link->port, settings->impair);
-	if (rc != 0 || settings->udp)
-		return rc;
-	link->mute_fd = mute_kernel(settings->netdev);
-	if (link->mute_fd < 0)
-		return link->mute_fd;
-	rc = link_mute_vlans(link);
-	/* Whoever has the port receives the packets of that VLAN. */
-	if (rc == -EADDRINUSE)
-		return rc;
-	link_start_early_drop(link);
-	return 0;
+	if (settings->udp) {
+		rc = udp_port_prepare(&link->port, settings->netdev, settings->mtu);
+		return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
+	}
+	link_begin_early_drop(&early);
+	rc = link_prepare_interface(link, settings);
+	link_end_early_drop(&early, rc == 0);
+	return rc;
 }
 
 static void link_init_own(struct link *link)

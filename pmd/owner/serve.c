@@ -445,10 +445,10 @@ static void serve_tell_peers(struct server *server)
 	}
 }
 
-static void *serve_close(void *arg)
+void serve_release_manager(struct server *server)
 {
-	close((int)(intptr_t)arg);
-	return NULL;
+	close_fd(server->gsi.manager_fd);
+	server->gsi.manager_fd = -1;
 }
 
 /* Return true if the next owner can open the port while this one still closes it. It cannot while
@@ -465,19 +465,30 @@ static void serve_close_port(struct server *server)
 		port_close(&server->uplink.link.port);
 }
 
-/* Close the port, and let the next owner have it. The kernel waits for a grace period before it
- * closes a packet socket, so another thread closes that of the connection manager meanwhile. */
+static void *serve_release_others(void *arg)
+{
+	struct server *server = arg;
+
+	serve_release_manager(server);
+	/* The next owner does not wait for this. */
+	if (!serve_shares_port(server))
+		early_drop_stop(&server->uplink.link.early_drop);
+	return NULL;
+}
+
+/* Close the port, and let the next owner have it. The kernel waits for two grace periods before it
+ * closes a packet socket with a ring, and for one before it closes that of the connection manager
+ * or detaches an eBPF program. So another thread does the latter two meanwhile. */
 static void serve_release_port(struct server *server)
 {
-	void *const manager = (void *)(intptr_t)server->gsi.manager_fd;
 	const bool shares = serve_shares_port(server);
 	pthread_t closer;
 	bool closes;
 
 	closes = server->gsi.manager_fd >= 0 &&
-		 pthread_create(&closer, NULL, serve_close, manager) == 0;
+		 pthread_create(&closer, NULL, serve_release_others, server) == 0;
 	if (!closes)
-		close_fd(server->gsi.manager_fd);
+		serve_release_manager(server);
 	if (server->uplink.link.port.started)
 		forward_flush(server);
 	if (!shares)

@@ -136,6 +136,7 @@ int uplink_prepare(struct server *server, const struct serve_config *config)
 	server->arena.without_eal =
 		serve_dpdk(config->settings, RTE_MAX(config->ports, 1u)) != SERVE_DPDK_FIRST;
 
+	runtime_begin_tsc();
 	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
@@ -146,8 +147,8 @@ int uplink_prepare(struct server *server, const struct serve_config *config)
 		rc = uplink_find_hardware(config, devices, &runtime.device_count);
 	if (rc == 0 && !server->arena.without_eal)
 		rc = runtime_start(&runtime);
-	/* Without EAL the first call measures the rate of the TSC, which takes a while. Do it while
-	 * the last owner still serves. */
+	/* Without EAL the first call measures the rate of the TSC. Do it while the last owner still
+	 * serves. */
 	if (rc == 0)
 		(void)runtime_tsc_hz();
 	return rc;

@@ -62,6 +62,7 @@ class ReplacedTest:
             self._check(f"on {case[0]}", self._run, number, *case[1:])
         self._check("with one port less", self._fewer)
         self._check("by one that cannot have all", self._refused)
+        self._check("while DPDK starts", self._early)
         self._check("as a service manager's command", self._commanded)
 
     def _check(self, name, function, *args):
@@ -172,6 +173,16 @@ class ReplacedTest:
         for client, server in clients.values():
             self._goes_on(client, server, uroced)
         return uroced, config, clients
+
+    def _early(self):
+        """The one that is replaced ends at once, and has given up the connection manager of its interface before."""
+        for _ in range(TIMES):
+            self._dir = tempfile.mkdtemp(dir=self._work_dir)
+            last = self._uroced("uroced-0", ["--netdev", "udp0"])
+            uroced = self._uroced("uroced-1", ["--netdev", "udp0"], "--replace")
+            if last.wait(SECONDS) != 0 or "another program connects" in uroced.output():
+                raise CheckFailed("the next uroced does not get all", [*last.story("uroced"), *uroced.story("uroced")])
+            uroced.kill()
 
     def _refused(self):
         """The next uroced cannot have its second port, or a socket: the one that runs goes on with both, and can still be replaced."""

@@ -48,6 +48,10 @@ bool runtime_make_directory(char *path, size_t size);
  * Not MT-safe. */
 void runtime_remove_files(const char *file_prefix);
 
+/** Begin to measure the frequency of the time stamp counter: runtime_tsc_hz, if it is called some
+ * milliseconds later, does not wait. Not MT-safe. */
+void runtime_begin_tsc(void);
+
 /** Return the frequency of the time stamp counter. Without EAL measure it, for some milliseconds,
  * at the first call. Not MT-safe. */
 uint64_t runtime_tsc_hz(void);

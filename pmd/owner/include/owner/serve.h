@@ -142,6 +142,11 @@ bool serve_is_lost(const struct server *server);
  * length, or -ENOSPC. */
 int serve_status(const struct server *server, char *text, size_t size);
 
+/** Let the next owner be the connection manager of the kernel's interface. For a process that ends
+ * without serve_destroy: the end closes descriptors in any order, and the next owner begins when it
+ * sees the end of one. */
+void serve_release_manager(struct server *server);
+
 /** End all slots, close the port and remove the socket. */
 void serve_destroy(struct server *server);
 
