@@ -42,6 +42,7 @@
 #define POLLS_MAX   256 /* polls in a row before serve_sleep polls descriptors */
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
+#define FAILED_S    1 /* a service manager may start a service that fails at once too often */
 
 /* The command line, and what was made of it. */
 struct start {
@@ -474,7 +475,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.tables_are_kept = service_keeps(),
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
-	bool in_haste;
+	bool served, in_haste;
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -521,12 +522,15 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		confine(settings, count);
 	if (rc == 0 && service_notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
-	if (rc == 0)
+	served = rc == 0;
+	if (served)
 		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));
 	in_haste = programs_wait();
 	scrape_stop();
 	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE, in_haste);
 	destroy_all();
+	if (rc != 0 && !served && getenv("NOTIFY_SOCKET") && !start.replaces)
+		sleep(FAILED_S);
 	/* DPDK's destructors take some time. */
 	if (rc == 0 && in_haste)
 		end_now(EXIT_SUCCESS);

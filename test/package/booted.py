@@ -311,5 +311,6 @@ class BootedTest:
                 self._check("an uroced that cannot be replaced reads its settings again", service.refused)
                 self._check("a package that may restart nothing says so", service.held_back)
                 self._check("programs run through the end of the upgraded uroced", service.killed)
+                self._check("a service that ends at once is not started for ever", service.loops)
         finally:
             service.close()

@@ -176,6 +176,15 @@ class RestartedService:
         self._machine.run(f"systemctl reload {UNIT}")
         self._judge()
 
+    def loops(self):
+        """systemd gives up a service that ends at once each time."""
+        self._machine.write("/etc/default/uroced-null", "UROCED_ARGS=--no-such-option\n")
+        self._machine.try_("systemctl restart uroced@null.service")
+        if not wait_until(lambda: "limit" in self._machine.run("systemctl show -P Result uroced@null.service"), SECONDS, 0.2):
+            raise CheckFailed("it is started for ever", self._machine.try_("systemctl status uroced@null")[1].splitlines())
+        self._machine.run("systemctl stop uroced@null.socket uroced@null.service; systemctl reset-failed")
+        self._all_go_on()
+
     def killed(self):
         """systemd starts the service again, and has the table of the uroced that took over."""
         before = self._machine.main_pid(UNIT)

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import tempfile
+import time
 
 from harness.process import LocalHost, Process, run, wait_until
 from harness.report import CheckFailed
@@ -63,6 +64,7 @@ class ReplacedTest:
         self._check("with one port less", self._fewer)
         self._check("by one that cannot have all", self._refused)
         self._check("while DPDK starts", self._early)
+        self._check("of a service whose port is missing", self._slow)
         self._check("as a service manager's command", self._commanded)
 
     def _check(self, name, function, *args):
@@ -183,6 +185,14 @@ class ReplacedTest:
             if last.wait(SECONDS) != 0 or "another program connects" in uroced.output():
                 raise CheckFailed("the next uroced does not get all", [*last.story("uroced"), *uroced.story("uroced")])
             uroced.kill()
+
+    def _slow(self):
+        """A service manager starts it again and again, but not more than 20 times in 10 s."""
+        self._dir = tempfile.mkdtemp(dir=self._work_dir)
+        begun = time.monotonic()
+        uroced = self._start_uroced("uroced", ["--netdev", "nothere0"], before=["env", "NOTIFY_SOCKET=/nowhere/at/all"])
+        if uroced.wait(SECONDS) != 1 or time.monotonic() - begun < 1:
+            raise CheckFailed("it is not there for a second", uroced.story("uroced"))
 
     def _refused(self):
         """The next uroced cannot have its second port, or a socket: the one that runs goes on with both, and can still be replaced."""
