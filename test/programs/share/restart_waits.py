@@ -16,8 +16,9 @@ RPING = ["stdbuf", "-oL", "rping", "-v", "-S", "32", "-a", THERE]
 TIMES = 10
 SOME = 3  # in place of TIMES in each run but a complete one
 NICE = 0
-# The mark is 0.2 s. This finds probes that become rare while no uroced is there, also on a machine with more work than CPUs.
-MOST_SECONDS = 3
+# The mark is 0.2 s, and the figures tell. This finds probes that become rare while no uroced is there, also on a machine with more
+# work than CPUs.
+MOST_SECONDS = 2
 
 
 class RestartWaitsTest:
