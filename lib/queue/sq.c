@@ -349,6 +349,9 @@ int sq_post_failure(struct sq *sq, const struct ibv_send_wr *wr, uint32_t fault)
 {
 	int rc = ENOMEM;
 
+	/* Any program may post it: sets of opcodes have no place for others (SQ_OPCODE). */
+	if ((unsigned int)wr->opcode >= 32)
+		return EINVAL;
 	queue_lock(&sq->lock);
 	/* Acquire: as in `fill`. */
 	if (sq->prod - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) < sq->attr.max_wr) {

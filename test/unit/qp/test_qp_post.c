@@ -72,11 +72,13 @@ TEST(qp_post_failure__completes_with_its_status)
 TEST(qp_post_failure__refuses_what_is_no_failure)
 {
 	const struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	const struct ibv_send_wr unknown = {.opcode = (enum ibv_wr_opcode)32};
 
 	end_raise(A, IBV_QPS_RTR);
 	assert_int_equal(qp_post_failure(A->qp, &wr, IBV_WC_RETRY_EXC_ERR), EINVAL);
 	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
 	assert_int_equal(qp_post_failure(A->qp, &wr, IBV_WC_SUCCESS), EINVAL);
+	assert_int_equal(qp_post_failure(A->qp, &unknown, IBV_WC_RETRY_EXC_ERR), EINVAL);
 	assert_true(qp_is_quiet(A->qp));
 }
 

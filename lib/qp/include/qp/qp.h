@@ -220,7 +220,7 @@ struct device_engine *qp_home(const struct qp *qp);
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /** Post a send request that fails with this status when its turn comes. MT-safe. As qp_post_send;
- * EINVAL if no send request can have this status. */
+ * EINVAL if no send request can have this status or opcode. */
 int qp_post_failure(struct qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status);
 
 /** Let a request of a list that is being built (queue/sq_build.h) fail in this way. */

@@ -203,8 +203,8 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad);
 
-/** Post a request that fails when its turn comes. MT-safe. 0, or ENOMEM (positive) if the queue is
- * full. */
+/** Post a request that fails when its turn comes. MT-safe. 0, or a positive errno: ENOMEM if the
+ * queue is full, EINVAL if no request can have this opcode. */
 int sq_post_failure(struct sq *sq, const struct ibv_send_wr *wr, uint32_t fault);
 
 /** Make a request that is not posted yet one that fails when its turn comes. */
