@@ -178,10 +178,8 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 		qp_forget_completions(qp);
 		break;
 	case IBV_QPS_RTS:
-		if (from == IBV_QPS_RTR || from == IBV_QPS_SQE)
-			requester_reset(&qp->requester, REQUESTER_RUNNING);
-		else
-			qp->requester.state = REQUESTER_RUNNING;
+		/* It was reset in RESET or SQE. */
+		qp->requester.state = REQUESTER_RUNNING;
 		break;
 	case IBV_QPS_SQD:
 		if (from == IBV_QPS_RTS) {

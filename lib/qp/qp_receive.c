@@ -41,8 +41,9 @@ static void qp_receive_passed(struct qp *qp, const struct packet *packet)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
 		return;
 	}
-	/* Also in ERR: the responses that are owed are sent before the NAK. */
-	if (qp->state >= IBV_QPS_RTR && pass_answer(pass, packet))
+	/* Also in ERR: the responses that are owed are sent before the NAK. RESET forgets the
+	 * link. */
+	if (pass_answer(pass, packet))
 		qp->unusual |= QP_PASSES;
 }
 
