@@ -305,3 +305,18 @@ TEST(agent_wait__tells_the_engine)
 	agent_wait(agent_rig.agent);
 	assert_int_equal(agent_rig.waits, 1);
 }
+
+static void note_service(const struct gsi_conn *conn, void *arg)
+{
+	assert_int_equal(*(uint64_t *)arg, 0);
+	*(uint64_t *)arg = conn->service_id;
+}
+
+TEST(gsi_each_conn__tells_the_agents_listeners)
+{
+	uint64_t service = 0;
+
+	listen();
+	gsi_each_conn(agent_rig.device, note_service, &service);
+	assert_int_equal(service, SERVICE);
+}

@@ -215,3 +215,43 @@ TEST(ids__are_all_ours)
 	assert_int_equal(mask, 0);
 	assert_int_equal(value, 0);
 }
+
+/* A port that is chosen for a program is nobody else's, and there are only so many. */
+TEST(claim__of_any_port_when_none_is_left)
+{
+	static uint32_t ids[1 << 16];
+	struct cm_port_claim what = any(0);
+	uint32_t count = 0, more;
+	int rc;
+
+	do {
+		what.port = 0;
+		assert_in_range(count, 0, (1 << 16) - 1);
+		rc = cm_ports_local.claim(NULL, &what, &ids[count]);
+		count += rc == 0;
+	} while (rc == 0);
+	assert_int_equal(rc, -EADDRINUSE);
+	what.port = 0;
+	release(ids[--count]);
+	assert_int_equal(cm_ports_local.claim(NULL, &what, &more), 0);
+	release(more);
+	while (count > 0)
+		release(ids[--count]);
+}
+
+TEST(cm_ports_forget__sets_all_of_them_free_in_a_child)
+{
+	uint32_t first, second;
+	int status;
+	pid_t child;
+
+	assert_int_equal(claim(at(one), &first), 0);
+	child = fork();
+	if (child == 0) {
+		cm_ports_forget();
+		_exit(claim(at(one), &second) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	release(first);
+}

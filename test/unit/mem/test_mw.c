@@ -134,6 +134,19 @@ TEST(mw_bind__type_2_serves_the_queue_pair_that_bound_it)
 	assert_int_equal(mr_deregister(mr), 0);
 }
 
+/* Another holder of its handle has destroyed it. */
+TEST(mw_create__not_in_a_domain_that_has_ended)
+{
+	struct pd *pd;
+	struct mw *mw;
+
+	assert_int_equal(pd_create(env.keys, &pd), 0);
+	pd_hold(pd);
+	assert_int_equal(pd_destroy(pd), 0);
+	assert_int_equal(mw_create(pd, IBV_MW_TYPE_1, &mw), -EINVAL);
+	pd_release_hold(pd);
+}
+
 TEST(mw_bind__zero_based_counts_from_its_first_byte)
 {
 	struct mr *mr = env_region(1000, BINDABLE);

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/pd.c. */
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "test.h"
-
-static bool is_full; /* there is no memory */
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return TEST_FILE_RUNS() && is_full ? NULL : __real_calloc(count, size);
-}
 
 TEST(pd_create__keeps_the_devices_keys)
 {
@@ -29,17 +17,6 @@ TEST(pd_create__keeps_the_devices_keys)
 	assert_ptr_equal(pd->keys, keys);
 	assert_int_equal(pd_destroy(pd), 0);
 	key_table_destroy(keys);
-}
-
-TEST(pd_create__without_memory_is_an_error)
-{
-	struct pd *pd;
-	int rc;
-
-	is_full = true;
-	rc = pd_create(NULL, &pd);
-	is_full = false;
-	assert_int_equal(rc, -ENOMEM);
 }
 
 TEST(pd_destroy__is_busy_while_there_are_users)

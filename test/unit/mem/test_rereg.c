@@ -212,6 +212,24 @@ TEST(mr_apply_change__from_on_demand_and_back)
 	mr_deregister(mr);
 }
 
+/* Another holder of its handle has destroyed it. */
+TEST(mr_apply_change__not_to_a_domain_that_has_ended)
+{
+	struct mr *mr = env_region(8, RW);
+	struct mr_change change = {.flags = PD};
+	struct pd *pd;
+
+	assert_int_equal(pd_create(env.keys, &pd), 0);
+	pd_hold(pd);
+	change.pd = pd;
+	assert_int_equal(mr_check_change(mr, &change), 0);
+	assert_int_equal(pd_destroy(pd), 0);
+	assert_int_equal(mr_apply_change(mr, &change), -EINVAL);
+	assert_ptr_equal(mr->pd, env.pd);
+	pd_release_hold(pd);
+	mr_deregister(mr);
+}
+
 TEST(mr_apply_change__an_implicit_region_stays_one)
 {
 	struct mr *mr;

@@ -303,6 +303,9 @@ TEST(attr_check_mask__types_that_are_not_built)
 	assert_int_equal(attr_check_mask(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT,
 					 IBV_QP_STATE | IBV_QP_PORT),
 			 -EINVAL);
+	assert_int_equal(attr_check_mask(IBV_QPT_DRIVER, IBV_QPS_RESET, IBV_QPS_INIT,
+					 IBV_QP_STATE | IBV_QP_PORT),
+			 -EINVAL);
 	assert_int_equal(attr_check_mask((enum ibv_qp_type)1, IBV_QPS_RESET, IBV_QPS_INIT,
 					 IBV_QP_STATE | IBV_QP_PORT),
 			 -EINVAL);

@@ -254,6 +254,27 @@ TEST(qp_create__without_memory_to_pass_requests_on_is_an_error)
 	assert_int_equal(rig.fixture.other_pd->users, 0);
 }
 
+/* Nothing of the attributes is taken then. */
+TEST(qp_modify__without_memory_for_other_resources)
+{
+	struct ibv_qp_attr attr = {.max_dest_rd_atomic = 1, .retry_cnt = 1};
+	struct ibv_qp_init_attr init;
+	int rc;
+
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	rig_run();
+	end_sent(B, 1, IBV_WC_SUCCESS);
+	assert_int_equal(end_modify(A, IBV_QPS_SQD), 0);
+	is_full = true;
+	rc = qp_modify(A->qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_RETRY_CNT, NULL);
+	is_full = false;
+	assert_int_equal(rc, -ENOMEM);
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.max_dest_rd_atomic, READS);
+	assert_int_equal(attr.retry_cnt, RETRIES);
+}
+
 TEST(qp_create__without_room_nothing_can_be_posted)
 {
 	struct qp_init init = init_of(A);

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "qp_rig.h"
+#include "queue/ah.h"
 #include "queue/comp_cntr.h"
+#include "raise_qp.h"
 #include "test.h"
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
@@ -112,6 +114,28 @@ TEST(qp_count__each_kind_of_request_by_itself)
 	assert_int_equal(counts[COMP_CNTR_RDMA_READ].done, 1);
 	assert_int_equal(counts[COMP_CNTR_RDMA_WRITE].done, 1);
 	assert_int_equal(counts[COMP_CNTR_REMOTE_RDMA_WRITE].done, 1);
+}
+
+TEST(qp_count__datagrams)
+{
+	struct comp_cntr count = {0};
+	const struct comp_cntrs cntrs = {.of[COMP_CNTR_SEND] = &count};
+	struct ah ah = {.path = A->path};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = FIXTURE_PEER_QPN}},
+			   *bad;
+
+	end_recreate(A, IBV_QPT_UD, NULL);
+	for (int to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+		struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)to, .port_num = 1};
+
+		assert_int_equal(
+			qp_modify(A->qp, &attr, raise_mask(IBV_QPT_UD, attr.qp_state), NULL), 0);
+	}
+	qp_count(A->qp, &cntrs);
+	assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
+	end_run(A, 9);
+	assert_int_equal(count.done, 1);
 }
 
 TEST(qp_count__the_peers_writes_only_if_they_are_counted)

@@ -167,6 +167,18 @@ TEST(qp_receive__requests_are_taken_from_rtr_on)
 	end_sent(B, 2, IBV_WC_SUCCESS);
 }
 
+TEST(qp_receive__requests_are_not_taken_in_error)
+{
+	rig_connect();
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(B, 9);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	end_deliver(B);
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 1);
+	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 0);
+}
+
 /* Move a queue pair for datagrams on to this state. */
 static void raise_datagrams(struct end *end, enum ibv_qp_state to)
 {
@@ -227,6 +239,47 @@ TEST(qp_receive__datagrams_with_its_q_key_only)
 	end_run(B, 9);
 	end_deliver(B);
 	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Send a datagram without bytes from B to A. */
+static void deliver_datagram(void)
+{
+	struct ah ah = {.path = B->path};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = FIXTURE_QPN}},
+			   *bad;
+
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 9);
+	end_deliver(B);
+}
+
+TEST(qp_receive__datagrams_are_not_taken_in_error)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	end_recreate(A, IBV_QPT_UD, NULL);
+	end_recreate(B, IBV_QPT_UD, NULL);
+	raise_datagrams(A, IBV_QPS_RTS);
+	raise_datagrams(B, IBV_QPS_RTS);
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
+	deliver_datagram();
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 1);
+}
+
+TEST(qp_receive__a_datagram_for_memory_that_may_not_be_written_is_an_error)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_recv_wr wr = {.wr_id = 10, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	end_recreate(A, IBV_QPT_UD, NULL);
+	end_recreate(B, IBV_QPT_UD, NULL);
+	raise_datagrams(A, IBV_QPS_RTS);
+	raise_datagrams(B, IBV_QPS_RTS);
+	assert_int_equal(qp_post_recv(A->qp, &wr, &bad), 0);
+	deliver_datagram();
+	end_received(A, 10, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
 }
 
 /* Only its sending half fails. */

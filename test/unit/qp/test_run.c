@@ -126,6 +126,30 @@ TEST(qp_run__requests_that_waited_go_first_once)
 	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_SEND_ONLY);
 }
 
+/* They were complete before their share came: the next ones have waited for nothing. */
+TEST(qp_run__requests_that_need_not_wait_any_more_do_not_go_first)
+{
+	rig_connect();
+	assert_int_equal(end_receive(A, 10, 0, 8), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 40 * MTU), 0);
+	end_run(A, 9);
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_READ, 0, 5 * MTU, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_true(end_run(A, 2));
+	end_deliver(A);
+	end_run(B, 9);
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	rig_run();
+	assert_int_equal(end_send(B, 3, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 4, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_false(end_run(A, 9));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_ACKNOWLEDGE);
+}
+
 TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails)
 {
 	A->attr.max_rd_atomic = 0;

@@ -174,6 +174,24 @@ TEST(qp_receive__marked_responses_cause_a_notification)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
+/* Whoever else sends marked packets causes nothing. */
+TEST(qp_receive__marked_packets_of_others_cause_no_notification)
+{
+	struct packet packet;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	packet = *catcher_at(&A->catcher, 0);
+	packet.tclass |= ECN_EXPERIENCED;
+	packet.sgid[15] ^= 1;
+	qp_receive(B->qp, &packet, rig.now_ns);
+	packet.sgid[15] ^= 1;
+	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
+	qp_receive(B->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_np_ecn_marked_roce_packets), 0);
+}
+
 TEST(qp_receive__unreliable_connections_notify_too)
 {
 	connect(CC_DCQCN, IBV_QPT_UC);
@@ -310,6 +328,56 @@ TEST(qp_run__responses_are_slowed_down)
 	assert_in_range(polls, 5, 999);
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(A->memory.bytes, B->memory.bytes, 32 * MTU);
+}
+
+/* Engine polls in which nothing is held change nothing. */
+TEST(qp_run__responses_are_slowed_down_after_a_pause)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_false(end_run(B, 64));
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_false(end_run(B, 64));
+	assert_in_range(B->catcher.count, 1, 8);
+}
+
+/* A request that waits for its acknowledgement has a timer, too: the earlier one counts. */
+TEST(qp_run__held_responses_beside_a_request_have_their_timer)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 40 * MTU, 8, 40 * MTU), 0);
+	end_run(B, 64);
+	assert_int_equal(B->catcher.count, 1);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 64);
+	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + TIMEOUT_NS - 1);
+}
+
+TEST(qp_run__slowed_down_without_room_in_the_port)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	slow_down(B);
+	rig.now_ns += CC_NOTIFY_NS;
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 2 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	B->catcher.room = 0;
+	assert_true(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 0);
+	B->catcher.room = 100;
+	end_run(B, 9);
+	assert_int_equal(B->catcher.count, 2);
 }
 
 TEST(qp_run__slowed_down_within_the_budget)

@@ -110,6 +110,10 @@ TEST(qp_timeout__an_early_call_does_nothing)
 	end_run(A, 9);
 	assert_int_equal(A->catcher.count, 1);
 	assert_int_equal(rig_counter(COUNTER_local_ack_timeout_err), 0);
+	/* Nor does one that was due before an error. */
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	qp_timeout(A->qp, rig.now_ns + 2 * TIMEOUT_NS, &A->catcher.sink);
+	assert_int_equal(rig_counter(COUNTER_local_ack_timeout_err), 0);
 }
 
 TEST(qp_timeout__a_timeout_of_zero_waits_for_ever)

@@ -55,12 +55,13 @@ static unsigned int wake(void)
 	return wakes;
 }
 
-/* The page is there, and whoever waits is run. */
+/* The page is there, and whoever waits is run. Nobody waits then. */
 static void come(void)
 {
 	away_come();
 	wake();
 	rig_run();
+	assert_true(TAILQ_EMPTY(&rig.waiting));
 }
 
 /* Connect with acknowledgement timers off. */
