@@ -3,7 +3,7 @@
 """One side of a connection by pyverbs, for cases that no program of rdmacm-utils covers.
 
 cm_side.py listen ADDRESS PORT BACKLOG   listens, and answers no request
-cm_side.py stay ADDRESS PORT             connects, and waits
+cm_side.py stay ADDRESS PORT [COUNT]     connects COUNT times, and waits
 cm_side.py leave ADDRESS PORT            connects, and ends without a disconnect
 """
 
@@ -25,13 +25,15 @@ def endpoint(address, port, passive):
 
 
 def main():
-    action, address, port = sys.argv[1:4]
+    action, address, port, *more = sys.argv[1:]
     cmid = endpoint(address, port, action == "listen")
     if action == "listen":
-        cmid.listen(int(sys.argv[4]))
+        cmid.listen(int(more[0]))
         print("listens", flush=True)
     else:
-        cmid.connect(ConnParam())
+        cmids = [cmid, *(endpoint(address, port, False) for _ in range(1, int(*more or [1])))]
+        for cmid in cmids:
+            cmid.connect(ConnParam())
         print("connected", flush=True)
     if action == "leave":
         # Without this, Python would destroy the id.

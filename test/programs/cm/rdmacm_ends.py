@@ -10,6 +10,7 @@ from programs.cm.rdmacm import SECONDS, CmRunning, has_our_threads, wait_until_q
 SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
 TOLD_SECONDS = 2  # much less time than the retries take
 GONE = "DISCONNECT EVENT"
+MANY = 8
 
 
 class EndsTest:
@@ -26,6 +27,7 @@ class EndsTest:
 
     def run_kills(self):
         self.check("a killed client's server is told", self.client_killed)
+        self.check(f"a killed client's server is told of {MANY} connections", self.clients_killed)
         self.check("a killed server's client is told", self.server_killed)
 
     def run_ports(self):
@@ -41,9 +43,9 @@ class EndsTest:
         if words not in process.output():
             running.fail(f"{what}: no '{words}' in {seconds} s")
 
-    def _connect(self, running, action):
-        server = running.serve(self._server, ["rping", "-s", "-v", "-a", self._address])
-        client = running.start(self._client, [*SIDE, action, self._address, "7174"])
+    def _connect(self, running, action, count=1):
+        server = running.serve(self._server, ["rping", "-s", "-v", "-a", self._address, *(["-P"] if count > 1 else [])])
+        client = running.start(self._client, [*SIDE, action, self._address, "7174", str(count)])
         self._says(running, client, "connected", SECONDS, "the client")
         return server, client
 
@@ -52,6 +54,14 @@ class EndsTest:
             server, client = self._connect(running, "stay")
             client.kill()
             self._says(running, server, GONE, TOLD_SECONDS, "the server")
+
+    def clients_killed(self):
+        """A program with several connections."""
+        with CmRunning() as running:
+            server, client = self._connect(running, "stay", MANY)
+            client.kill()
+            if not wait_until(lambda: server.output().count(GONE) == MANY, TOLD_SECONDS):
+                running.fail(f"{server.output().count(GONE)} of {MANY} connections are ended in {TOLD_SECONDS} s")
 
     def server_killed(self):
         """The client sends pings, so it would notice the end by its retries, later."""
