@@ -187,7 +187,7 @@ class ReplacedTest:
             uroced.kill()
 
     def _slow(self):
-        """A service manager starts it again and again, but not more than 20 times in 10 s."""
+        """A service manager starts it again and again, but less than 30 times in 30 s."""
         self._dir = tempfile.mkdtemp(dir=self._work_dir)
         begun = time.monotonic()
         uroced = self._start_uroced("uroced", ["--netdev", "nothere0"], before=["env", "NOTIFY_SOCKET=/nowhere/at/all"])
