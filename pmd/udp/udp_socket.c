@@ -20,7 +20,11 @@
 #include "wire/headers.h"
 #include "wire/icrc.h"
 
-#define BUFFER_BYTES (4 << 20) /* a burst that arrives while this process waits for a CPU */
+#define RECEIVE_BYTES (4 << 20) /* a burst that arrives while this process waits for a CPU */
+
+/* Less than the window of one queue pair: what waits here for a slow interface waits behind the
+ * packets of others, and is not divided among them any more. */
+#define SEND_BYTES (256 << 10)
 
 static int set(int fd, int level, int option, int value)
 {
@@ -28,10 +32,10 @@ static int set(int fd, int level, int option, int value)
 }
 
 /* Set a buffer's size, beyond the system's limit if this process may. */
-static void set_buffer(int fd, int force, int option)
+static void set_buffer(int fd, int force, int option, int bytes)
 {
-	if (set(fd, SOL_SOCKET, force, BUFFER_BYTES) != 0)
-		(void)set(fd, SOL_SOCKET, option, BUFFER_BYTES);
+	if (set(fd, SOL_SOCKET, force, bytes) != 0)
+		(void)set(fd, SOL_SOCKET, option, bytes);
 }
 
 /* Without these options the socket cannot serve. */
@@ -120,8 +124,8 @@ static int make(int family)
 		 * those that are lost. */
 		(void)set(fd, IPPROTO_UDP, UDP_GRO, 1);
 		(void)set(fd, SOL_SOCKET, SO_RXQ_OVFL, 1);
-		set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF);
-		set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF);
+		set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RECEIVE_BYTES);
+		set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SEND_BYTES);
 		rc = bind_port(fd, family);
 	}
 	if (rc == 0)

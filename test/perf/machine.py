@@ -146,6 +146,11 @@ class Machine:
         time.sleep(2)  # IPv6 duplicate address detection
         return names, addresses
 
+    def slow(self, space, rate):
+        """Let a namespace's veth0 take so much. It drops nothing: a socket has less room."""
+        self._ip("netns", "exec", space, "tc", "qdisc", "add", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "256kb",
+                 "limit", "32mb")
+
     @staticmethod
     def _ip(*argv):
         done = subprocess.run(["ip", *argv], capture_output=True, text=True)

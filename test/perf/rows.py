@@ -9,7 +9,7 @@ import time
 
 from figures import Figure, Group
 from machine import CPUS
-from wires import Attached, Isolated, Memif, Tenant, Veth, Vhost, by_turns, together, uroced
+from wires import Attached, Isolated, Memif, Tenant, Veth, Vhost, by_turns, sent_packets, together, uroced
 
 HOT = ["--region", "512K"]  # as the limits' regions
 ONE = ["--region", "64K"]  # perftest writes the memory of one message again and again
@@ -123,16 +123,44 @@ def isolated(machine, seconds):
         yield Group("isolated programs, by perftest", [write, trusted, half])
 
 
+def _shares(machine, key, title, socket, tenants, seconds):
+    """Measure what an owner takes of two tenants, one with 64 queue pairs and one with a single one."""
+    def shares():
+        argv = _ib_write_bw_argv(60)
+        with contextlib.ExitStack() as stack:
+            clients = []
+            for tenant, options in zip(tenants, (["-q", "64"], [])):
+                for child in tenant.begin([*argv, *options]):
+                    stack.callback(machine.end, child)
+                clients.append(child.pid)
+            time.sleep(2)
+            before = sent_packets(machine, socket, clients)
+            time.sleep(2 * seconds)
+            many, one = (now - then for now, then in zip(sent_packets(machine, socket, clients), before))
+        return many / 2e3 / seconds, one / 2e3 / seconds, min(many, one) / max(many, one)
+
+    return Figure(f"{key}.many {key}.one {key}.share",
+                  f"{title}: 64 QPs of a user, one QP of another: packets a ms, less / more", "", shares)
+
+
+def _slow_tenants(machine, seconds):
+    """Two users' programs behind an interface that takes much less than each can send, so that packets of both wait."""
+    spaces, addresses = machine.veth()
+    machine.slow(spaces[0], "1gbit")
+    path = f"{machine.dir}/slow.sock"
+    with uroced(machine, "--udp=veth0", f"--isolated={path}", space=spaces[0]) as socket, \
+            uroced(machine, "--udp=veth0", space=spaces[1]) as far:
+        there = Attached(machine, "far", far, spaces[::-1], address=addresses[1])
+        both = [Tenant(machine, path, uid, spaces[0], there) for uid in (20001, 20002)]
+        yield Group("isolated programs of two users, through an interface of 1 Gb/s",
+                    [_shares(machine, "tenants", "ib_write_bw -s 65536", socket, both, seconds)])
+
+
 def tenants(machine, seconds):
     """isolated programs of two users of one uroced, through which their packets pass"""
     path = f"{machine.dir}/tenants.sock"
     os.chmod(machine.dir, 0o711)
     flood = [*_ib_write_bw_argv(60), "-q", "64"]
-
-    def shares():
-        argv = _ib_write_bw_argv(4 * seconds)
-        many, one = together([(first, [*argv, "-q", "64"]), (second, argv)], 3)
-        return many, one, min(many, one) / max(many, one)
 
     def latency(start):
         with contextlib.ExitStack() as stack:
@@ -142,15 +170,15 @@ def tenants(machine, seconds):
             return together([(second, ["ib_write_lat", "-s", "8", "-n", str(int(5000 * seconds))])], 7)[0]
 
     with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}", "--hand-over",
-                "owner"):
+                "owner") as socket:
         first, second = Tenant(machine, path, 20001), Tenant(machine, path, 20002)
         yield Group("isolated programs of two users, through uroced", [
-            Figure("tenants.many tenants.one tenants.share",
-                   "ib_write_bw -s 65536, 64 QPs of a user, one QP of another: Gb/s, less / more", "", shares),
+            _shares(machine, "tenants.local", "ib_write_bw -s 65536", socket, (first, second), seconds),
             Figure("tenants.idle.p99", "ib_write_lat -s 8 beside two programs of another user that poll, p99", "us",
                    lambda: latency(lambda: (first.poll(), first.poll()))),
             Figure("tenants.flood.p99", "ib_write_lat -s 8 beside another user's ib_write_bw of 64 QPs, p99", "us",
                    lambda: latency(lambda: first.begin(flood)))])
+    yield from _slow_tenants(machine, seconds)
 
 
 def programs(machine, seconds):

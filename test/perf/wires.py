@@ -227,11 +227,14 @@ class Isolated(Wire):
 
 
 class Tenant(Isolated):
-    """Isolated programs of a user of their own. They may use both CPUs: there are more of them than CPUs."""
+    """Isolated programs of a user of their own. They may use both CPUs: there are more of them than CPUs. With `far`, their
+    servers are programs of that wire."""
 
-    def __init__(self, machine, socket, uid):
+    def __init__(self, machine, socket, uid, space=None, far=None):
         super().__init__(machine, socket)
         self._uid = str(uid)
+        self.spaces = (None, space)
+        self._far = far
 
     def run(self, side, argv):
         # The kernel forgets the signal of Machine.start when the user changes.
@@ -246,8 +249,9 @@ class Tenant(Isolated):
         """Start a program of perftest. Return its server and its client."""
         port = self.machine.next_port()
         argv = [*argv, "-F", "-p", str(port)]
-        server = self.machine.start_server(self.run(0, argv), None, port, None)
-        return server, self.machine.start(self.run(1, [*argv, self.address]))
+        near = self._far or self
+        server = self.machine.start_server(near.run(0, argv), near.spaces[0], port, None)
+        return server, self.machine.start(self.run(1, [*argv, near.address]), space=self.spaces[1])
 
 
 def together(plans, column):
@@ -260,6 +264,15 @@ def together(plans, column):
             clients.append(child)
         return tuple(_last_row(argv[0], machine.finish(client, argv[0]), [column])[0]
                      for client, (_, argv) in zip(clients, plans))
+
+
+def sent_packets(machine, socket, pids):
+    """Return how many packets an uroced has taken from each of these processes."""
+    status = machine.output([os.path.join(machine.build, "app", "uroced"), "--socket", socket, "--status"])
+    sent = {slot["pid"]: slot["tx_packets"] for slot in json.loads(status)["slots"]}
+    if not set(pids) <= set(sent):
+        raise Failed("a program has ended")
+    return [sent[pid] for pid in pids]
 
 
 class Veth(Wire):

@@ -29,7 +29,8 @@
 #define MBUFS	 256
 #define ROOM	 4480
 #define MAX	 40
-#define DEADLINE 30000 /* ms */
+#define DEADLINE 30000	   /* ms */
+#define WINDOW	 (1 << 20) /* bytes that one queue pair has in flight */
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, gateway[6] = {2, 0, 0, 0, 0, 9};
 
@@ -266,6 +267,27 @@ TEST(udp_tx_burst__refuses_what_the_kernel_does_not_send)
 	memcpy(sent[0], sent[2], lens[2]);
 	lens[0] = lens[2];
 	assert_arrive(1);
+}
+
+/* What the kernel keeps for a slow interface is not divided among senders any more. */
+TEST(udp_tx_burst__keeps_little_for_a_slow_interface)
+{
+	uint32_t bytes = 0;
+	uint16_t taken;
+
+	if (!have_network ||
+	    !netns_run("tc qdisc add dev left root tbf rate 8kbit burst 10kb limit 32mb"))
+		skip();
+	do {
+		struct rte_mbuf *mbufs[MAX];
+
+		make_frames(kinds[0], MAX, 1, mbufs);
+		taken = udp_tx_burst(udp, mbufs, MAX);
+		rte_pktmbuf_free_bulk(mbufs + taken, MAX - taken);
+		bytes += taken * kinds[0].len;
+		assert_true(bytes < WINDOW);
+	} while (taken == MAX);
+	assert_true(netns_run("tc qdisc del dev left root"));
 }
 
 /* Any identification is found, also if it is not what the kernel of the sender would write. */
