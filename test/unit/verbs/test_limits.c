@@ -172,7 +172,9 @@ static void expect_qp(struct ibv_qp_cap cap, int error)
 
 	errno = 0;
 	qp = ibv_create_qp(pd, &init);
-	assert_int_equal(errno, error);
+	/* A call that succeeds may change errno, as memory allocation does. */
+	if (error)
+		assert_int_equal(errno, error);
 	assert_int_equal(qp == NULL, error != 0);
 	if (qp)
 		assert_int_equal(ibv_destroy_qp(qp), 0);
@@ -197,7 +199,9 @@ static void expect_srq(uint32_t max_wr, uint32_t max_sge, int error)
 
 	errno = 0;
 	srq = ibv_create_srq(pd, &init);
-	assert_int_equal(errno, error);
+	/* A call that succeeds may change errno, as memory allocation does. */
+	if (error)
+		assert_int_equal(errno, error);
 	assert_int_equal(srq == NULL, error != 0);
 	if (srq)
 		assert_int_equal(ibv_destroy_srq(srq), 0);
