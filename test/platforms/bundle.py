@@ -42,7 +42,7 @@ for path in $(dpkg -L {packages} | grep -E '^/usr/bin/|/lib[^/]*\.so\.[0-9]+$');
                 timeout 5 "$path" --help </dev/null 2>&1 | grep -E 'symbol lookup error|not found'
         esac
 done; :"""
-COMPILER = "gcc libc6-dev libibverbs-dev librdmacm-dev"
+COMPILER = "gcc libc6-dev libibverbs-dev librdmacm-dev elfutils"
 # The program of _newest and the headers whose copies it checks: where they are there, and the folder here.
 NEWEST = {"newest.c": "test/platforms", "base/verbs_later.h": "lib/base/include/base", "verbs/later.h": "lib/verbs",
           "queue/comp_cntr.h": "lib/queue/include/queue", "rdmacm/later.h": "lib/rdmacm"}
@@ -182,8 +182,10 @@ class BundleTest:
         for path in NEWEST:
             self._place.run(f"mkdir -p /home/user/newest/{os.path.dirname(path)}")
             self._place.copy(os.path.join(TOP_DIR, NEWEST[path], os.path.basename(path)), f"/home/user/newest/{path}")
-        self._place.run("cd /home/user/newest && cc -Wall -Werror -I . newest.c -o newest -libverbs -lrdmacm", seconds=120)
-        self._run("./uroce-run --local -- ../newest/newest")
+        self._place.run("cd /home/user/newest && cc -g -Wall -Werror -I . newest.c -o newest -libverbs -lrdmacm", seconds=120)
+        output = self._run("./uroce-run --local --explain -- ../newest/newest")
+        if not re.search(r"the region was created by: write_and_flush\(\) newest\.c:\d+ < main\(\) newest\.c:\d+", output):
+            raise CheckFailed("--explain does not say where the region was created", output.splitlines())
         output = self._run("./uroce-run --local -- ibv_devinfo -v")
         if not re.search(r"max_comp_cntr:\s+65536", output):
             raise CheckFailed("ibv_devinfo shows no completion counters", output.splitlines())

@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rsocket.h>
 
 #include "base/verbs_later.h"
 #include "queue/comp_cntr.h"
@@ -199,6 +201,7 @@ static void write_and_flush(void)
 	};
 	struct ibv_mr *target = ibv_reg_mr_ex(pd, &attr), *source;
 	struct ibv_wc wc;
+	uint64_t errors;
 	int got;
 
 	MUST(base && target);
@@ -219,6 +222,17 @@ static void write_and_flush(void)
 	MUST(got == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == 2 && wc.opcode == IBV_WC_FLUSH);
 	MUST(memcmp(base, base + BYTES / 2, BYTES / 2) == 0);
 	MUST(count(sent) == 1 && count(written) == BYTES / 2);
+	MUST(ibv_set_comp_cntr(sent, 5) == 0 && ibv_inc_comp_cntr(sent, 2) == 0);
+	MUST(ibv_set_err_comp_cntr(sent, 3) == 0 && ibv_inc_err_comp_cntr(sent, 1) == 0);
+	MUST(count(sent) == 7 && ibv_read_err_comp_cntr(sent, &errors) == 0 && errors == 4);
+	/* One byte too far: uroce-run --explain says by which function the region was created. */
+	ibv_wr_start(ex);
+	ibv_wr_rdma_write(ex, target->rkey, BYTES + BYTES / 2 + 1);
+	ibv_wr_set_sge(ex, source->lkey, (uintptr_t)base, BYTES / 2);
+	MUST(ibv_wr_complete(ex) == 0);
+	while ((got = ibv_poll_cq(cq, 1, &wc)) == 0)
+		;
+	MUST(got == 1 && wc.status == IBV_WC_REM_ACCESS_ERR);
 	MUST(ibv_dereg_mr(source) == 0 && ibv_dereg_mr(target) == 0);
 	ibv_free_buf(buf);
 }
@@ -277,8 +291,12 @@ static void unsupported(void)
 	struct ibv_dm *dm = ibv_alloc_dm(context, &dm_attr);
 
 	MUST(!ibv_alloc_dmah(context, &dmah) && errno == EOPNOTSUPP);
+	MUST(ibv_dealloc_dmah(NULL) == EOPNOTSUPP);
 	MUST(dm && ibv_dm_export_dmabuf_fd(dm) == -1 && errno == EOPNOTSUPP);
 	MUST(ibv_free_dm(dm) == 0);
+	MUST(repoll_create(1) == -1 && errno == EOPNOTSUPP);
+	MUST(repoll_ctl(0, EPOLL_CTL_ADD, 0, NULL) == -1 && errno == EOPNOTSUPP);
+	MUST(repoll_wait(0, NULL, 0, 0) == -1 && errno == EOPNOTSUPP);
 }
 
 int main(void)
