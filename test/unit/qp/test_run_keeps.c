@@ -89,6 +89,22 @@ TEST(qp_receive__a_packet_ahead_of_an_idle_peer_is_not_executed)
 	assert_int_equal(rig_counter(COUNTER_out_of_order_late), 3);
 }
 
+/* Requests come in order, and no gap is known any more, but the packet is still kept. */
+TEST(qp_receive__a_packet_far_ahead_is_forgotten_without_a_gap)
+{
+	rig_connect();
+	post_receives(4);
+	plant(4);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(rig_counter(COUNTER_out_of_order_late), 0);
+		if (i == 2)
+			rig.now_ns += RESPONDER_KEEP_NS + 1;
+		send_one(i);
+		expect_message(i);
+	}
+	assert_int_equal(rig_counter(COUNTER_out_of_order_late), 1);
+}
+
 /* Sweeps over all PSNs leave neighbours. They would be evidence of each other. */
 TEST(qp_receive__packets_of_many_sweeps_are_not_executed)
 {
