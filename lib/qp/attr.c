@@ -190,7 +190,6 @@ static const char *mask_name(int mask)
 		int bit;
 		const char *name;
 	} names[] = {
-		NAME(IBV_QP_STATE),
 		NAME(IBV_QP_CUR_STATE),
 		NAME(IBV_QP_EN_SQD_ASYNC_NOTIFY),
 		NAME(IBV_QP_ACCESS_FLAGS),
