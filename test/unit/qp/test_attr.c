@@ -366,6 +366,19 @@ TEST(attr_check_values__each_has_its_range)
 	assert_int_equal(VALUE(IBV_QP_ALT_PATH, alt_port_num, 1), -EINVAL);
 }
 
+TEST(attr_check_values__says_which_value_is_wrong)
+{
+	reason_wanted = true;
+	assert_int_equal(
+		VALUE(IBV_QP_ACCESS_FLAGS, qp_access_flags, IBV_ACCESS_LOCAL_WRITE | 1u << 30),
+		-EINVAL);
+	assert_string_equal(reason_take(EINVAL),
+			    "qp_access_flags have 0x40000000, which uroce does not know");
+	assert_int_equal(VALUE(IBV_QP_RETRY_CNT, retry_cnt, 8), -EINVAL);
+	assert_string_equal(reason_take(EINVAL), "retry_cnt is 8; it must be at most 7");
+	reason_wanted = false;
+}
+
 /* A structure of bytes that all differ from zero, then the attributes of `mask` taken over. */
 static void applied(struct attr_kept *to, int mask)
 {

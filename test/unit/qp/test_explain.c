@@ -188,6 +188,7 @@ TEST(qp_explain__each_operation_has_its_name)
 	expect_name(LATER_WR_FLUSH, "uroce: FLUSH of 0 bytes");
 	expect_name(IBV_WR_ATOMIC_WRITE, "uroce: ATOMIC WRITE of 0 bytes");
 	expect_name(IBV_WR_TSO, "uroce: work request of 0 bytes");
+	expect_name(IBV_WR_ATOMIC_WRITE + 1, "uroce: work request of 0 bytes");
 	expect_name(31, "uroce: work request of 0 bytes");
 }
 

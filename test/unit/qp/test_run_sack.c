@@ -119,6 +119,22 @@ TEST(qp_hasten__the_peer_sends_again_what_was_lost)
 	end_sent(A, 2, IBV_WC_SUCCESS);
 }
 
+TEST(qp_hasten__its_own_probe_leaves_now)
+{
+	rig.sack = SACK_NEVER;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	A->attr.timeout = 14;
+	rig_connect();
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	assert_true(qp_deadline_ns(A->qp) > rig.now_ns);
+	qp_hasten(A->qp, rig.now_ns);
+	assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns);
+	end_time_out(A);
+	assert_int_equal(run_and_count(A, OPCODE_WRITE_ONLY), 1);
+}
+
 TEST(qp_hasten__the_peer_asks_again_for_lost_responses)
 {
 	rig_connect();
