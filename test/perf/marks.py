@@ -97,7 +97,7 @@ def _isolated_marks():
 
 def _tenant_marks():
     return [
-        Mark("64 KiB WRITE, 64 QPs of a user and one QP of another, slow port, less / more", "isolated", "tenants.share", "90%", 0.9),
+        Mark("64 KiB WRITE, 64 QPs of a user and one QP of another, less / more", "1 Gb/s", "tenants.share", "90%", 0.9),
         Mark("8 B WRITE beside another user's 64 QPs, p99", "isolated", "tenants.flood.p99",
              "at most 3 times that beside programs that poll", 3, "tenants.idle.p99", most=True),
     ]
