@@ -92,13 +92,13 @@ test-arm64:
 	@test/platforms/arm64.py
 
 # One file with all that a host needs, for any Linux whose C library is not older than this machine's: a release is made on
-# Debian 12.
+# Debian 12. ARCHITECTURE: of a cross compiler that MESONFLAGS names.
 bundle:
 	@$(SETUP) build
 	@umask 022; test -f build-bundle/build.ninja || meson setup build-bundle $(MESONFLAGS) -Dbundle=true -Dtests=false \
 		--prefix=/ --bindir=bin --sbindir=bin --libdir=lib
 	@umask 022; ninja -C build-bundle product
-	@umask 022; config/bundle/make.sh
+	@umask 022; config/bundle/make.sh $(ARCHITECTURE)
 
 # It is unpacked and used in Debian 12, 13 and forky.
 test-bundle:

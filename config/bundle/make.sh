@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Makes build-bundle/uroce-VERSION-ARCHITECTURE.tar.gz of what was built there.
 #
-# usage: config/bundle/make.sh
+# usage: config/bundle/make.sh [ARCHITECTURE]
+# ARCHITECTURE: if it is not this machine's
 set -eu
 cd "$(dirname "$0")/../.."
 
 build="build-bundle"
-name=uroce-$(meson introspect --projectinfo $build | python3 -c 'import json, sys; print(json.load(sys.stdin)["version"])')-$(uname -m)
+name=uroce-$(meson introspect --projectinfo $build | python3 -c 'import json, sys; print(json.load(sys.stdin)["version"])')-${1:-$(uname -m)}
 dir=$build/$name
 rm -rf $build/uroce-*
 DESTDIR=$PWD/$dir meson install -C $build --no-rebuild --quiet --strip --tags runtime,man,bundle

@@ -72,7 +72,7 @@ const char *inject_call_name(enum inject_call call)
 		[INJECT_post_recv] = "post_recv",
 		[INJECT_post_srq_recv] = "post_srq_recv",
 	};
-	static __thread char name[64];
+	static __thread char name[48];
 	size_t i = 0, length;
 
 	if (strncmp(symbols[call], "rdma_", strlen("rdma_")) == 0)

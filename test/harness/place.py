@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 
+from .checkout import TOP_DIR, checked_in
 from .process import wait_until
 from .report import CannotRun, CheckFailed
 
@@ -166,6 +167,13 @@ class Place:
     def copy(self, path, directory):
         """Copy a file into a directory of the place."""
         shutil.copy(path, os.path.join(f"/proc/{self.pid}/root", directory.lstrip("/")))
+
+    def copy_checkout(self):
+        """Copy the files that git knows to /src of the place. What has been built there stays."""
+        self.run("mkdir -p /src && find /src -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +")
+        with subprocess.Popen(["tar", "--create", *checked_in()], cwd=TOP_DIR, stdout=subprocess.PIPE) as packed:
+            subprocess.run(["tar", "--extract", "--no-same-owner", "--directory", f"/proc/{self.pid}/root/src"],
+                           stdin=packed.stdout, check=True)
 
     def add_user(self):
         self.run(f"useradd --uid {USER} --create-home user")

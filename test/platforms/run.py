@@ -6,12 +6,11 @@ kept for the next run."""
 import argparse
 import os
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from harness.checkout import TOP_DIR, checked_in  # noqa: E402
+from harness.checkout import TOP_DIR  # noqa: E402
 from harness.place import in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import SECOND_TRY, CheckFailed, Report  # noqa: E402
@@ -36,7 +35,7 @@ class PlatformTest:
         self._record = record
 
     def run_all(self):
-        self._copy()
+        self._place.copy_checkout()
         if not self._part("set-up and build without a warning", self._build):
             return
         self._part("unit tests and ABI", self._add, "test/run-all.py --unit")
@@ -61,13 +60,6 @@ class PlatformTest:
         # With the unit tests and the ABI, it is `make check`.
         self._report.check(f"{NAME}: a short simulation", self._run, "meson test -C build --no-rebuild sim-quick")
         self._report.check(f"{NAME}: make demo", self._demo)
-
-    def _copy(self):
-        """Copy the files of the checkout into the place. What has been built there stays."""
-        self._place.run("mkdir -p /src && find /src -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +")
-        with subprocess.Popen(["tar", "--create", *checked_in()], cwd=TOP_DIR, stdout=subprocess.PIPE) as packed:
-            subprocess.run(["tar", "--extract", "--no-same-owner", "--directory", f"/proc/{self._place.pid}/root/src"],
-                           stdin=packed.stdout, check=True)
 
     def _run(self, script, **options):
         return self._place.run(f"cd /src && {{ {script}\n}}", seconds=SECONDS, **options)
