@@ -4,6 +4,8 @@
 import atexit
 import contextlib
 import os
+import re
+import resource
 import select
 import signal
 import subprocess
@@ -29,6 +31,9 @@ NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"
 # states in /proc/net/tcp
 ESTABLISHED = "01"
 LISTEN = "0A"
+LOCKED_BYTES = 64 << 20
+# Those that share huge pages with other processes: captures, DPDK's own programs, System V's segments.
+HUGE_PAGES_USERS = r"--capture (all|port)|dpdk-testpmd|--huge-unlink|shmhuge|--use_hugepages"
 
 
 def run(*argv):
@@ -54,11 +59,29 @@ def need_users():
         raise CannotRun(f"other users may not execute what is below {closed}")
 
 
+def need_own_tmp():
+    """Skip the check that calls this, and mounts something at /tmp, if the programs are there."""
+    if TOP_DIR.startswith("/tmp/"):
+        raise CannotRun("the checkout is below /tmp")
+
+
+def _need_memory(argv):
+    """Skip a check whose program takes memory that only root may have: locked, or in files of huge pages."""
+    if is_roots():
+        return
+    words = " ".join(argv)
+    if "net_af_packet" in words and "blocksz=" not in words and resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] < LOCKED_BYTES:
+        raise CannotRun("not root: net_af_packet locks more memory than this user may")
+    if re.search(HUGE_PAGES_USERS, words) and not os.access("/dev/hugepages", os.W_OK):
+        raise CannotRun("not root: this user may have no huge pages")
+
+
 def start(argv, nice=PRECEDENCE, **options):
     """Start a program in a session of its own, and return its Popen. It ends with the test. Linux compares nice values
     only between the threads of one session, and sessions by a value of their own, so both are set."""
     if any(word.startswith("--reuid") for word in argv):
         need_users()
+    _need_memory(argv)
     tried.log(argv)
     precedence = ["nice", "-n", str(nice)] if is_roots() else []  # nobody else may have one
     popen = subprocess.Popen([*precedence, "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True, **options)

@@ -4,7 +4,7 @@
 import ctypes
 import os
 
-from harness.process import Namespace, ask
+from harness.process import Namespace, ask, need_users
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
@@ -44,6 +44,8 @@ class InsideTest:
                 self._report.check(f"inside: {name} ({progress})", self._run, check, progress)
 
     def _run(self, check, progress):
+        if check == "privileges":  # it becomes another user
+            need_users()
         argv = [*self._namespace.prefix, UROCE_RUN, "--port", "net_null0", "--ip", "10.9.7.1/24",
                 "--progress", progress, "--", INSIDE, check]
         done = ask(argv, SECONDS)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 
-from harness.process import ask
+from harness.process import ask, need_own_tmp
 from harness.report import CannotRun, CheckFailed
 from harness.tools import UROCE_RUN
 
@@ -106,6 +106,7 @@ class CiTest:
                 "test -e /proc/self/fd/9 && ! test -e /proc/$PPID/fd/9"], "")
 
     def _read_only_tmp(self):
+        need_own_tmp()
         script = 'mount -t tmpfs -o ro none /tmp && exec "$@"'
         expect(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", UROCE_RUN, "--local", "--",
                 SEND_TEST])
