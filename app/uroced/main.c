@@ -432,27 +432,16 @@ static int serve_until_the_end(const struct settings *settings, size_t count, bo
 	return rc == 0 && all_are_lost() ? -ENODEV : rc;
 }
 
-/* Return true if programs may wait for the next uroced. */
-static bool programs_wait(void)
-{
-	return service_keeps() || all_must_leave();
-}
-
-static void end_now(int status)
-{
-	fflush(NULL);
-	_exit(status);
-}
-
 /* If DPDK is just starting and programs wait for the next uroced, end the process here. Unmapping
  * memory would wait until EAL has filled its own. The resume tables are complete at any time. */
-static void stop_telemetry(int status, bool in_haste)
+static void stop_telemetry(int status)
 {
-	if (telemetry_thread_stop(in_haste))
+	if (telemetry_thread_stop(service_keeps() || all_must_leave()))
 		return;
 	for (size_t i = 0; i < server_count; i++)
 		serve_release_manager(servers[i]);
-	end_now(status);
+	fflush(NULL);
+	_exit(status);
 }
 
 static int run(const struct settings *settings, size_t count, const struct options_tenants *tenants)
@@ -475,7 +464,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.tables_are_kept = service_keeps(),
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
-	bool served, in_haste;
+	bool served;
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -525,15 +514,11 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	served = rc == 0;
 	if (served)
 		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));
-	in_haste = programs_wait();
 	scrape_stop();
-	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE, in_haste);
+	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	destroy_all();
 	if (rc != 0 && !served && getenv("NOTIFY_SOCKET") && !start.replaces)
 		sleep(FAILED_S);
-	/* DPDK's destructors take some time. */
-	if (rc == 0 && in_haste)
-		end_now(EXIT_SUCCESS);
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
