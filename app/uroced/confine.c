@@ -155,6 +155,29 @@ static const int forbidden[] = {
 	SYS_open_by_handle_at,
 	SYS_fanotify_init,
 	SYS_mknodat,
+	/* files whose owner uroced is, which Landlock does not protect from these */
+	SYS_truncate,
+	SYS_fchmod,
+	SYS_fchmodat,
+#ifdef SYS_fchmodat2
+	SYS_fchmodat2,
+#endif
+	SYS_fchown,
+	SYS_fchownat,
+	SYS_setxattr,
+	SYS_lsetxattr,
+	SYS_fsetxattr,
+	SYS_removexattr,
+	SYS_lremovexattr,
+	SYS_fremovexattr,
+	SYS_utimensat,
+#ifdef SYS_chmod
+	SYS_chmod,
+	SYS_chown,
+	SYS_lchown,
+	SYS_utime,
+	SYS_utimes,
+#endif
 #ifdef SYS_mknod
 	SYS_mknod,
 #endif

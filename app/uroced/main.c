@@ -42,7 +42,8 @@
 #define POLLS_MAX   256 /* polls in a row before serve_sleep polls descriptors */
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
-#define FAILED_S    1 /* a service manager may start a service that fails at once too often */
+#define FAILED_S \
+	1 /* before a start that has failed ends: systemd limits how many there are in 30 s */
 
 /* The command line, and what was made of it. */
 struct start {
@@ -264,6 +265,17 @@ static int serve_all(void)
 	return rc;
 }
 
+/* Clear each pointer first, so that the signal handler never wakes a destroyed server. */
+static void destroy_all(void)
+{
+	while (server_count > 0) {
+		struct server *server = servers[--server_count];
+
+		__atomic_store_n(&servers[server_count], NULL, __ATOMIC_SEQ_CST);
+		serve_destroy(server);
+	}
+}
+
 /* Prepare all ports; then let the uroced leave that this one replaces, and open them. */
 static int create_all(struct serve_config *config, const struct settings *settings, size_t count)
 {
@@ -275,7 +287,14 @@ static int create_all(struct serve_config *config, const struct settings *settin
 		rc = serve_prepare(config, &servers[server_count]);
 		server_count += rc == 0;
 	}
+	/* The other uroced goes on: leave no files. */
+	if (rc != 0)
+		destroy_all();
 	replace_take_over(rc == 0);
+	for (size_t i = 0; i < server_count; i++) {
+		if (serve_take_sockets(servers[i]) != 0)
+			log_warn("programs see a socket of the last uroced's user");
+	}
 	for (size_t i = 0; i < count && rc == 0; i++) {
 		config->number = (uint32_t)i;
 		rc = serve_open(servers[i], config);
@@ -294,17 +313,6 @@ static void raise_descriptors(void)
 	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
 	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
 		log_debug("no more descriptors: %s", strerror(errno));
-}
-
-/* Clear each pointer first, so that the signal handler never wakes a destroyed server. */
-static void destroy_all(void)
-{
-	while (server_count > 0) {
-		struct server *server = servers[--server_count];
-
-		__atomic_store_n(&servers[server_count], NULL, __ATOMIC_SEQ_CST);
-		serve_destroy(server);
-	}
 }
 
 /* Answer Prometheus, if a setting asks for it. An uroced that has taken the place of another one
@@ -444,6 +452,21 @@ static void stop_telemetry(int status)
 	_exit(status);
 }
 
+/* What is missing may come: a NIC, or users that a directory knows. systemd tries again for ever
+ * only if each try takes some time. */
+static void await_next_start(void)
+{
+	if (getenv("NOTIFY_SOCKET") && !start.replaces)
+		sleep(FAILED_S);
+}
+
+static int fail_slowly(const char *error)
+{
+	(void)fail(error);
+	await_next_start();
+	return EXIT_FAILURE;
+}
+
 static int run(const struct settings *settings, size_t count, const struct options_tenants *tenants)
 {
 	struct serve_tenant users[TENANT_SETTINGS_MAX];
@@ -468,12 +491,12 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
-		return fail("socket-owner: there is no such user");
+		return fail_slowly("socket-owner: there is no such user");
 	if (!names_find_group(settings->socket_group, &config.socket_group))
-		return fail("socket-group: there is no such group");
+		return fail_slowly("socket-group: there is no such group");
 	if (tenant_limits_find(tenants->list, tenants->count, users, &limits, error,
 			       sizeof(error)) != 0)
-		return fail(error);
+		return fail_slowly(error);
 	log_set_level((enum log_level)settings->log_level);
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
@@ -517,8 +540,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	scrape_stop();
 	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	destroy_all();
-	if (rc != 0 && !served && getenv("NOTIFY_SOCKET") && !start.replaces)
-		sleep(FAILED_S);
+	if (rc != 0 && !served)
+		await_next_start();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -259,8 +259,12 @@ void replace_take_over(bool ready)
 {
 	if (other_count == 0)
 		return;
-	if (!ready)
+	if (!ready) {
+		const pid_t refused = REFUSED;
+
+		replace_tell_command(&refused, sizeof(refused));
 		replace_give_up("not all is ready");
+	}
 	/* Before the other one ends: else the service would end with it. */
 	if (command_fd >= 0 && replace_become_main() != 0)
 		replace_give_up("the service manager cannot be told of this process");

@@ -32,6 +32,8 @@ static void qp_enter_error(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
+	/* A poll that is in progress would take it for a deadline at its end. */
+	qp->responses_ns = UINT64_MAX;
 	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
 	if (qp_is_datagram(qp))
 		datagram_reset(&qp->datagram);
@@ -178,7 +180,7 @@ static void qp_enter(struct qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 		qp_forget_completions(qp);
 		break;
 	case IBV_QPS_RTS:
-		/* It was reset in RESET or SQE. */
+		/* RESET or SQE has reset the requester. */
 		qp->requester.state = REQUESTER_RUNNING;
 		break;
 	case IBV_QPS_SQD:

@@ -139,12 +139,6 @@ bool engines_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf)
 	return true;
 }
 
-bool engines_is_unread(const struct engine *engine, uint32_t qpn)
-{
-	return inbox_is_unread(
-		&engine->engines->inboxes[device_engine_of_qpn(engine->device, qpn)]);
-}
-
 void engines_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received)
 {
 	const enum counter no_buffer = received ? COUNTER_rx_missed : COUNTER_tx_loopback_no_buffer;

@@ -62,20 +62,24 @@ static int listen_take_passed(const struct sockaddr_un *address, struct serve_pa
 	return -1;
 }
 
-/*
- * Use a passed socket. The process that made it decides its owner and mode, and removes its file.
- * The second listen() changes the credentials that clients see (SO_PEERCRED): those of this
- * process, not of the one that made the socket. Clients that have connected already see the old
- * ones.
+/* Use a passed socket. The process that made it decides its owner and mode, and removes its file.
  */
 static int listen_adopt(int fd, struct listener *listener)
 {
 	const int flags = fcntl(fd, F_GETFL);
 
 	listener->fd = fd;
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || listen(fd, BACKLOG) != 0)
-		return -errno;
-	return 0;
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? -errno : 0;
+}
+
+/*
+ * A second listen() changes the credentials that clients see (SO_PEERCRED): those of this process,
+ * not of the one that made the socket. Clients that have connected already see the old ones.
+ */
+int listen_take(struct listener *listener)
+{
+	listener->is_others = false;
+	return listener->fd < 0 || listen(listener->fd, BACKLOG) == 0 ? 0 : -errno;
 }
 
 /* Make the socket of an address. */

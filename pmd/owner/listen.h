@@ -53,6 +53,9 @@ struct listen_config {
 	struct serve_passed *passed; /* NULL: none */
 };
 
+/** The socket is this owner's from now on, and not the last one's any more. 0 or -errno. */
+int listen_take(struct listener *listener);
+
 /** Listen at a path, with the passed socket of that path if there is one. Otherwise make the
  * socket, and remove one there that no process listens on. After an error, call listen_close: the
  * listener knows what must be undone. Its descriptor was -1. 0 or -errno. */

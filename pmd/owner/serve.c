@@ -253,13 +253,19 @@ int serve_prepare(const struct serve_config *config, struct server **out)
 	return rc;
 }
 
+int serve_take_sockets(struct server *server)
+{
+	const int rc = listen_take(&server->pending_clients.trusted);
+	const int rc_isolated = listen_take(&server->pending_clients.isolated);
+
+	return rc != 0 ? rc : rc_isolated;
+}
+
 int serve_open(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
 	int rc;
 
-	server->pending_clients.trusted.is_others = server->pending_clients.isolated.is_others =
-		false;
 	rc = config->guest ? uplink_open_guest(server, config) : uplink_open(server, settings);
 	if (rc != 0)
 		return rc;
@@ -286,7 +292,9 @@ int serve_create(const struct serve_config *config, struct server **server)
 
 	if (rc != 0)
 		return rc;
-	rc = serve_open(*server, config);
+	rc = serve_take_sockets(*server);
+	if (rc == 0)
+		rc = serve_open(*server, config);
 	if (rc == 0)
 		return 0;
 	serve_destroy(*server);

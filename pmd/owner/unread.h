@@ -16,7 +16,7 @@
 struct unread {
 	uint64_t due_ns;       /* of the next look */
 	uint32_t given, taken; /* packets at the last look, of which only differences count */
-	bool is_late;
+	bool is_late;	       /* it has left a packet in its ring since the last look */
 };
 
 static inline bool unread_is_due(const struct unread *unread, uint64_t now_ns)

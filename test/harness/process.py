@@ -70,7 +70,7 @@ def _need_memory(argv):
     if is_roots():
         return
     words = " ".join(argv)
-    if "net_af_packet" in words and "blocksz=" not in words and resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] < LOCKED_BYTES:
+    if "net_af_packet" in words and "blocksz=" not in words and 0 <= resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] < LOCKED_BYTES:
         raise CannotRun("not root: net_af_packet locks more memory than this user may")
     if re.search(HUGE_PAGES_USERS, words) and not os.access("/dev/hugepages", os.W_OK):
         raise CannotRun("not root: this user may have no huge pages")

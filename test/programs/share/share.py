@@ -51,12 +51,14 @@ class Uroced:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def _has_started_dpdk(self):
+        prefix = self.argv[self.argv.index("--file-prefix") + 1]
         with open(f"/proc/{self.process.pid}/net/unix", encoding="utf-8") as file:
-            return any(line.endswith("/dpdk_telemetry.v2\n") for line in file)
+            return any(line.endswith(f"/{prefix}/dpdk_telemetry.v2\n") for line in file)
 
     def descriptors(self):
         """Return how many descriptors it has. DPDK opens some after uroced serves programs: wait for them."""
-        wait_until(self._has_started_dpdk, SECONDS)
+        if not wait_until(self._has_started_dpdk, SECONDS):
+            raise CheckFailed("DPDK does not start", self.process.story("uroced"))
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def is_clean(self):

@@ -73,6 +73,7 @@ TEST(origin_settle__if_the_object_stays)
 	char before[ORIGIN_TEXT_MAX], text[ORIGIN_TEXT_MAX];
 	int object = 0, other;
 
+	skip_without_libdw();
 	call_create(&object);
 	origin_write(&object, "it", before);
 	origin_settle(origin_take_kept(&object), true);

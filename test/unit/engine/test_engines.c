@@ -378,31 +378,6 @@ TEST(engines_pass__out_of_the_buffers_of_a_queue)
 	rte_mempool_free(common);
 }
 
-/* Tell what the first engine knows of its packets to a queue pair of its device. */
-static enum sink_knows ask(uint32_t qpn)
-{
-	struct packet_sink *sink = &engine->tx.sink;
-	struct sink_taken taken;
-	struct path path = {0};
-
-	memcpy(path.hdr, engine->link->port.mac, RTE_ETHER_ADDR_LEN);
-	return sink->ask(sink, &path, qpn, &taken);
-}
-
-/* Its thread has no CPU, so no retry is used up for its packets. */
-TEST(engines_is_unread__until_the_other_engine_looks)
-{
-	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
-
-	assert_int_equal(ask(OTHERS_QPN), SINK_KNOWS_NOTHING);
-	assert_true(engines_pass(engine, OTHERS_QPN, mbuf));
-	assert_int_equal(ask(OTHERS_QPN), SINK_KNOWS_FULL);
-	assert_int_equal(ask(FIRSTS_QPN), SINK_KNOWS_TAKEN);
-	assert_ptr_equal(arrived(), mbuf);
-	assert_int_equal(ask(OTHERS_QPN), SINK_KNOWS_NOTHING);
-	rte_pktmbuf_free(mbuf);
-}
-
 TEST(engines_stop_others__waits_for_none_that_has_ended)
 {
 	assert_true(engines_stop_others(engine->engines));

@@ -271,6 +271,7 @@ TEST(serve_prepare__leaves_the_sockets_of_another_owner, .setup = set_up_local,
 	assert_int_equal(serve_prepare(&local.config, &next), 0);
 	server->pending_clients.trusted.path[0] = '\0';
 	serve_destroy(server);
+	assert_int_equal(serve_take_sockets(next), 0);
 	assert_int_equal(serve_open(next, &local.config), 0);
 	serve_destroy(next);
 	assert_int_equal(access(local.path, F_OK), -1);

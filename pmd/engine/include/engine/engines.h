@@ -39,10 +39,6 @@ void engines_destroy(struct engines *engines);
  */
 bool engines_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf);
 
-/** Return true if the engine of a queue pair, which is another one, has packets that it has not
- * looked at: its thread has no CPU. MT-safe. */
-bool engines_is_unread(const struct engine *engine, uint32_t qpn);
-
 /** Give all other engines a copy of a packet to a group that `from` has sent or received. Thread of
  * `from`. */
 void engines_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received);

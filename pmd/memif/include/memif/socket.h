@@ -58,7 +58,7 @@ void memif_socket_remove(void *memory, size_t bytes);
 uint64_t memif_socket_charge(uint64_t user);
 
 /** The user, in a program, for all processes at the other ends of doorbells. */
-#define MEMIF_SOCKET_PEERS UINT64_C(1)
+#define MEMIF_SOCKET_PEERS (UINT64_C(1) << 63)
 
 /** Return true while too many descriptors wait to be closed, of all users or of the current one, so
  * that no more should be received. MT-safe. */

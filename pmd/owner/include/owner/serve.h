@@ -95,11 +95,16 @@ const char *serve_file_prefix(const struct settings *settings);
  */
 int serve_prepare(const struct serve_config *config, struct server **server);
 
+/** The last owner has left its sockets to a server that is prepared: the server's processes see its
+ * credentials, and it removes the files at its end. 0 or -errno. */
+int serve_take_sockets(struct server *server);
+
 /** Open the port of a server that is prepared: the last owner has left. 0; -errno (logged): the
  * server can only be destroyed. */
 int serve_open(struct server *server, const struct serve_config *config);
 
-/** Call serve_prepare and serve_open. 0; -errno (logged): there is no server. */
+/** Call serve_prepare, serve_take_sockets and serve_open. 0; -errno (logged): there is no server.
+ */
 int serve_create(const struct serve_config *config, struct server **server);
 
 /** Make the calling thread the server's thread. Only needed if another thread created the server;

@@ -72,12 +72,6 @@ static inline uint16_t inbox_take(struct inbox *inbox, struct rte_mbuf **mbufs, 
 	return taken;
 }
 
-/** Return true if the receiver has not looked since a packet was put in. MT-safe. */
-static inline bool inbox_is_unread(const struct inbox *inbox)
-{
-	return __atomic_load_n(&inbox->newest, __ATOMIC_RELAXED) != NULL;
-}
-
 /** Return true if a packet waits. Receiver's thread. */
 static inline bool inbox_has_more(const struct inbox *inbox)
 {
