@@ -45,7 +45,7 @@ static void create_key(void)
 	key_is_there = pthread_key_create(&key, forget) == 0;
 }
 
-/* Without memory nothing is kept. */
+/* If there is no memory, the reason is dropped. */
 static void make_room(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -349,7 +349,7 @@ int sq_post_failure(struct sq *sq, const struct ibv_send_wr *wr, uint32_t fault)
 {
 	int rc = ENOMEM;
 
-	/* Any program may post it: sets of opcodes have no place for others (SQ_OPCODE). */
+	/* A program may post any opcode, and a set of opcodes has 32 bits (SQ_OPCODE). */
 	if ((unsigned int)wr->opcode >= 32)
 		return EINVAL;
 	queue_lock(&sq->lock);

@@ -250,7 +250,7 @@ void client_seek_locked(struct share_client *client)
 }
 
 /* Look the more rarely the longer the owner has been away: all its processes look, and the next one
- * needs the CPUs. An owner that is there answers soon. */
+ * needs the CPUs. One that is there answers within milliseconds, so look often for longer. */
 int client_away_ms(const struct share_client *client)
 {
 	const uint64_t since_ns = __atomic_load_n(&client->away.since_ns, __ATOMIC_RELAXED);

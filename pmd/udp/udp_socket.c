@@ -22,8 +22,9 @@
 
 #define RECEIVE_BYTES (4 << 20) /* a burst that arrives while this process waits for a CPU */
 
-/* Less than the window of one queue pair: what waits here for a slow interface waits behind the
- * packets of others, and is not divided among them any more. */
+/* Packets that wait in the socket for a slow interface leave in their order, and uroced cannot
+ * divide the interface among tenants any more. So fewer wait there than one queue pair may send at
+ * once. The kernel doubles the number. */
 #define SEND_BYTES (256 << 10)
 
 static int set(int fd, int level, int option, int value)
