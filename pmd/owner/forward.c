@@ -301,26 +301,8 @@ bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *
 	return true;
 }
 
-/* Return true if a process has left a packet in its ring for some time. */
-static bool forward_is_late(const struct server *server, struct slot *slot)
-{
-	const struct share_ring *ring = &slot->rings[SHARE_RING_RX];
-	uint32_t given = 0, taken = 0;
-
-	if (likely(!unread_is_due(&slot->unread, server->now_ns)))
-		return slot->unread.is_late;
-	if (slot->isolated) {
-		isolated_tell_taken(slot, &given, &taken);
-	} else {
-		given = ring->own;
-		taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_RELAXED);
-	}
-	unread_look(&slot->unread, given, taken, server->now_ns);
-	return slot->unread.is_late;
-}
-
-/* Count a packet of a process that another one did not take, and tell the process: it uses up no
- * retry for this packet (transport/backlog.h). */
+/* Count a dropped packet of a process, and tell the process: it uses up no retry for this packet
+ * (transport/backlog.h). */
 static void forward_tell_dropped(struct slot *slot)
 {
 	slot->dropped++;
@@ -348,8 +330,6 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 			forward_tell_dropped(slot);
 		return true;
 	}
-	if (unlikely(forward_is_late(server, &server->slots.all[number])))
-		forward_tell_dropped(slot);
 	directs_note(server, from, number);
 	return true;
 }

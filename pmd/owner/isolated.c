@@ -234,14 +234,6 @@ void isolated_tell_dropped(const struct slot *slot)
 	memif_end_tell_dropped(&slot->isolated->memif.end, slot->dropped);
 }
 
-void isolated_tell_taken(const struct slot *slot, uint32_t *given, uint32_t *taken)
-{
-	uint32_t dropped;
-
-	if (!memif_end_tell_taken(&slot->isolated->memif.end, given, taken, &dropped))
-		*given = *taken = 0;
-}
-
 void isolated_wake(struct slot *slot)
 {
 	struct isolated *isolated = slot->isolated;

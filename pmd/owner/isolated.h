@@ -36,10 +36,6 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 /** Tell the process how many of its packets others did not take. */
 void isolated_tell_dropped(const struct slot *slot);
 
-/** Tell how many packets the process was given, and how many it has taken: only differences count.
- * Both are the same without a connection. */
-void isolated_tell_taken(const struct slot *slot, uint32_t *given, uint32_t *taken);
-
 /** Wake the process if it sleeps. After a full fence behind its packets. */
 void isolated_wake(struct slot *slot);
 

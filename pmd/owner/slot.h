@@ -20,7 +20,6 @@
 #include "share/ring.h"
 #include "share/user.h"
 #include "transmit_timeout.h"
-#include "unread.h"
 
 struct isolated;
 struct report;
@@ -102,13 +101,11 @@ struct slot {
 	bool touched;	     /* packets were put into its rings: it may have to be woken */
 	bool addresses_due;  /* the port's addresses have not been sent to it yet */
 	struct transmit_timeout transmit_timeout; /* its rx ring had no room */
-	struct unread unread;			  /* its rx ring */
 	struct mad_queue mads;			  /* MADs that wait for room there */
 	struct budget budget;			  /* isolated: time that its messages took */
 	bool paused; /* isolated: its sockets are not watched (pause.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
-	uint32_t dropped; /* packets of this process that others did not take, or that came while
-			   * others took none; it is told */
+	uint32_t dropped; /* packets of this process that others did not take; it is told */
 };
 
 struct slots {

@@ -531,60 +531,6 @@ TEST(forward_take__tells_a_process_how_many_packets_others_did_not_take)
 	close(socket_fd);
 }
 
-static void let_time_pass(uint64_t ns)
-{
-	for (uint64_t i = 0; i < ns / CALL_NS; i++)
-		(void)event_now_ns();
-}
-
-/* A process has room, and reads nothing: it is stopped. Whoever sends to it is told, and uses up no
- * retry. */
-TEST(forward_take__tells_a_process_that_another_one_reads_nothing)
-{
-	struct memif_client client;
-	int own, socket_fd;
-	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
-	uint32_t given, taken, dropped = 1;
-
-	send_by(0, false, 1, 1);
-	send_over(&client, 1);
-	poll_until_taken(0);
-	poll_until_taken(slot);
-	assert_int_equal(server.slots.all[0].page->dropped, 0);
-	for (uint32_t late = 1; late < 3; late++) {
-		let_time_pass(UNREAD_LOOK_NS);
-		send_by(0, false, 1, 1);
-		poll_until_taken(0);
-		assert_int_equal(server.slots.all[0].page->dropped, late);
-		send_over(&client, 1);
-		poll_until_taken(slot);
-		assert_true(memif_end_tell_taken(&client.end, &given, &taken, &dropped));
-		assert_int_equal(dropped, late);
-	}
-	/* It has got all of them, and goes on. */
-	assert_int_equal(receive_by(1), 6);
-	let_time_pass(UNREAD_LOOK_NS);
-	send_by(0, false, 1, 1);
-	poll_until_taken(0);
-	assert_int_equal(receive_by(1), 1);
-	let_time_pass(UNREAD_LOOK_NS);
-	send_by(0, false, 1, 1);
-	poll_until_taken(0);
-	assert_int_equal(server.slots.all[0].page->dropped, 2);
-	assert_int_equal(receive_by(1), 1);
-	/* An isolated process that reads nothing. */
-	for (uint32_t late = 2; late < 5; late++) {
-		send_by(0, false, slot, 1);
-		poll_until_taken(0);
-		assert_int_equal(server.slots.all[0].page->dropped, late);
-		let_time_pass(UNREAD_LOOK_NS);
-	}
-	slot_end(&server, slot);
-	memif_client_fini(&client);
-	close(own);
-	close(socket_fd);
-}
-
 /* The same for packets to a process that has not come back to this owner yet. */
 TEST(forward_take__tells_of_packets_to_a_process_that_is_awaited)
 {
