@@ -364,6 +364,28 @@ TEST(qp_run__held_responses_beside_a_request_have_their_timer)
 	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + TIMEOUT_NS - 1);
 }
 
+/* In ERR no response is owed any more, and nothing would ever move a deadline that is left. A local
+ * request does not wait for the pacer, so it fails while responses are held. */
+TEST(qp_run__held_responses_are_no_deadline_after_an_error)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = FIXTURE_NOBODY};
+	struct ibv_send_wr *bad;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 64);
+	assert_true(B->catcher.count < 32);
+	assert_int_equal(qp_state(B->qp), IBV_QPS_ERR);
+	assert_true(qp_deadline_ns(B->qp) == UINT64_MAX);
+}
+
 TEST(qp_run__slowed_down_without_room_in_the_port)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);
