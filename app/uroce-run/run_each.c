@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "inject/inject.h"
 
 #define SELF	     "/proc/self/exe"
@@ -46,10 +46,7 @@ int each_error(const struct settings *settings)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return monotonic_ns() / 1000000;
 }
 
 /* Start uroce-run with another rule, in a process group that can be ended as a whole. */

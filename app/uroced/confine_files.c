@@ -23,18 +23,18 @@
 #include "eal/privilege.h"
 #include "eal/runtime.h"
 
-/* Linux 6.2, the third version */
+/* The headers of Linux before 6.2 lack it. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (UINT64_C(1) << 14)
 #endif
 
-/* What may be done in the folders of uroced. */
+/* Changes that uroced makes in its folders, and nowhere else. */
 #define CHANGES                                                          \
 	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
 	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |  \
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK)
 
-/* What may be done nowhere. */
+/* Changes that uroced makes nowhere. */
 #define NEVER                                                           \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |    \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \

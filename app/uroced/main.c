@@ -14,12 +14,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "confine.h"
 #include "eal/cpu.h"
 #include "eal/privilege.h"
@@ -42,8 +42,7 @@
 #define POLLS_MAX   256 /* polls in a row before serve_sleep polls descriptors */
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
-#define FAILED_S \
-	1 /* before a start that has failed ends: systemd limits how many there are in 30 s */
+#define FAILED_S    1 /* before a start that has failed ends */
 
 /* The command line, and what was made of it. */
 struct start {
@@ -110,14 +109,6 @@ static int fail(const char *error)
 {
 	fprintf(stderr, "%suroced: %s\n", log_priority(LOG_LEVEL_ERROR), error);
 	return EXIT_FAILURE;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* Return true if all ports were removed. uroced then ends; until then it serves the remaining
@@ -191,7 +182,7 @@ static bool all_must_leave(void)
 /* Serve a port until uroced ends. Each port has a thread. */
 static void serve(struct server *server)
 {
-	uint64_t busy_ns = now_ns(), looked_ns = 0, spin_ns = 0;
+	uint64_t busy_ns = monotonic_ns(), looked_ns = 0, spin_ns = 0;
 	unsigned int polls = 0;
 
 	cpu_shorten_slices();
@@ -199,11 +190,11 @@ static void serve(struct server *server)
 		uint64_t now;
 
 		if (serve_poll(server) > 0) {
-			busy_ns = now_ns();
+			busy_ns = monotonic_ns();
 			if (++polls < POLLS_MAX)
 				continue;
 		}
-		now = now_ns();
+		now = monotonic_ns();
 		if (now - looked_ns >= LOOK_NS) {
 			/* Do not spin if CPUs are short: the processes that receive the packets
 			 * wait for a CPU. */
@@ -452,8 +443,8 @@ static void stop_telemetry(int status)
 	_exit(status);
 }
 
-/* What is missing may come: a NIC, or users that a directory knows. systemd tries again for ever
- * only if each try takes some time. */
+/* A NIC that is missing may come, or a user that a directory knows. systemd starts uroced again for
+ * ever only if each start takes some time. */
 static void await_next_start(void)
 {
 	if (getenv("NOTIFY_SOCKET") && !start.replaces)
@@ -540,7 +531,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	scrape_stop();
 	stop_telemetry(rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 	destroy_all();
-	if (rc != 0 && !served)
+	if (!served)
 		await_next_start();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

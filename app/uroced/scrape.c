@@ -18,12 +18,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "base/unix_socket.h"
 #include "eal/privilege.h"
 #include "report/metrics.h"
@@ -80,10 +80,7 @@ static struct {
 
 static int64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(monotonic_ns() / 1000000);
 }
 
 static void body_put(struct body *body)
@@ -415,16 +412,12 @@ static int listen_at(const struct scrape_config *config)
 /* Start the thread with all signals blocked: the main thread handles them. */
 static int start_thread(void)
 {
-	sigset_t all, before;
 	int rc;
 
 	scrape.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (scrape.stop_fd < 0)
 		return -errno;
-	privilege_fill_mask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = -pthread_create(&scrape.thread, NULL, scrape_run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = privilege_create_same(&scrape.thread, scrape_run, NULL);
 	scrape.started = rc == 0;
 	return rc;
 }

@@ -3,7 +3,6 @@
 #include "telemetry_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,19 +46,15 @@ static void *telemetry_thread_run(void *arg)
 
 void telemetry_thread_start(const char *file_prefix, bool is_late)
 {
-	sigset_t mask, before;
 	int rc;
 
 	telemetry_state = is_late ? TELEMETRY_PAUSES : TELEMETRY_STARTS;
-	privilege_fill_mask(&mask);
-	pthread_sigmask(SIG_SETMASK, &mask, &before);
-	rc = pthread_create(&telemetry_thread, NULL, telemetry_thread_run,
-			    (void *)(uintptr_t)file_prefix);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = privilege_create_same(&telemetry_thread, telemetry_thread_run,
+				   (void *)(uintptr_t)file_prefix);
 	if (rc == 0)
 		return;
 	telemetry_state = TELEMETRY_OFF;
-	log_warn("no thread for DPDK's telemetry: %s", strerror(rc));
+	log_warn("no thread for DPDK's telemetry: %s", strerror(-rc));
 }
 
 bool telemetry_thread_stop(bool in_haste)

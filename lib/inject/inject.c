@@ -7,12 +7,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
 #include "base/mix.h"
+#include "base/monotonic.h"
 
 #define ENDED UINT64_MAX /* `times` of a rule that makes no more faults */
 
@@ -22,14 +22,6 @@ bool inject_wanted;
 static struct inject_rule rules[INJECT_RULES_MAX];
 static uint32_t count; /* atomic */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* Return the rule with this number, from 1, or NULL. */
 static struct inject_rule *find(int number)
@@ -46,7 +38,7 @@ static int add_locked(const char *text, char *error, size_t error_size)
 
 	if (rc != 0)
 		return rc;
-	rule->begin_ns = now_ns();
+	rule->begin_ns = monotonic_ns();
 	__atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
 	return (int)count;
 }
@@ -134,8 +126,8 @@ int64_t inject_count(int number)
 	return rule ? (int64_t)__atomic_load_n(&rule->hit, __ATOMIC_RELAXED) : -ENOENT;
 }
 
-/* Return a random number of 32 bits for the n-th match of a rule . It depends on
- * nothing else, so threads need no order. */
+/* Return a random number of 32 bits for the n-th match of a rule. It depends on nothing
+ * else, so threads need no order. */
 static uint64_t draw(const struct inject_rule *rule, uint64_t n)
 {
 	return mix_stream(rule->seed, n) >> 32;
@@ -167,7 +159,7 @@ static bool hits(struct inject_rule *rule)
 {
 	uint64_t n;
 
-	if (rule->after_ns > 0 && now_ns() - rule->begin_ns < rule->after_ns)
+	if (rule->after_ns > 0 && monotonic_ns() - rule->begin_ns < rule->after_ns)
 		return false;
 	n = __atomic_add_fetch(&rule->matched, 1, __ATOMIC_RELAXED);
 	if ((rule->nth > 0 && n != rule->nth) || (rule->every > 0 && n % rule->every != 0) ||
@@ -253,7 +245,7 @@ enum ibv_wc_status inject_into_work(enum inject_op op, uint32_t qpn, uint64_t wr
 const struct inject_rule *inject_take_event(uint64_t *wait_ns)
 {
 	const uint32_t n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
-	const uint64_t now = now_ns();
+	const uint64_t now = monotonic_ns();
 
 	*wait_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < n; i++) {
@@ -292,6 +284,6 @@ void inject_after_fork(void)
 	for (uint32_t i = 0; i < count; i++) {
 		rules[i].matched = 0;
 		rules[i].hit = 0;
-		rules[i].begin_ns = now_ns();
+		rules[i].begin_ns = monotonic_ns();
 	}
 }

@@ -3,7 +3,6 @@
  * A thread that faults pages in. It exists only while there are pages to fault in: a process that
  * never asks for them has no extra thread, and nobody has to stop the thread.
  */
-#include "base/thread.h"
 #include "prefetch.h"
 
 #include <errno.h>
@@ -13,6 +12,7 @@
 
 #include <rte_common.h>
 
+#include "base/thread.h"
 #include "mem/advise.h"
 #include "mem/mr.h"
 #include "range.h"

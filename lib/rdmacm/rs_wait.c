@@ -9,6 +9,7 @@
 
 #include <rte_pause.h>
 
+#include "base/monotonic.h"
 #include "rs.h"
 #include "rs_datagram.h"
 
@@ -20,10 +21,7 @@
 
 uint64_t rs_wait_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return monotonic_ns();
 }
 
 void rs_wait_changed(struct rsocket *s)

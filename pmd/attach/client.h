@@ -266,9 +266,6 @@ static inline void client_prepare_mbuf(struct rte_mbuf *mbuf, struct rte_mempool
 /** Handle the owner's unrequested messages, and notice if the owner has ended. MT-safe. */
 void client_listen(struct share_client *client);
 
-/** Return the monotonic time. MT-safe. */
-uint64_t client_now_ns(void);
-
 /** Return true if no owner answers now, but one may come back. Any thread. */
 static inline bool client_is_away(const struct share_client *client)
 {

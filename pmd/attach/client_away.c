@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "base/own.h"
 #include "client.h"
 #include "port/port.h"
@@ -18,14 +19,6 @@
 #define TRY_NS	  UINT64_C(2000000) /* between two tries to connect */
 #define SOON_MS	  2
 #define LATER_MS  20
-
-uint64_t client_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void set_presence(struct share_client *client, enum client_presence presence)
 {
@@ -39,7 +32,7 @@ static void lose(struct share_client *client)
 
 static void begin(struct client_away *away)
 {
-	const uint64_t now = client_now_ns();
+	const uint64_t now = monotonic_ns();
 
 	away->end_ns = now + away->ms * NS_PER_MS;
 	__atomic_store_n(&away->since_ns, now, __ATOMIC_RELAXED);
@@ -212,7 +205,7 @@ static void come_back(struct share_client *client, int rc)
 void client_seek_locked(struct share_client *client)
 {
 	struct client_away *away = &client->away;
-	const uint64_t now = client_now_ns();
+	const uint64_t now = monotonic_ns();
 	int rc;
 
 	if (now >= away->end_ns || !own_is(client->socket)) {
@@ -254,7 +247,7 @@ void client_seek_locked(struct share_client *client)
 int client_away_ms(const struct share_client *client)
 {
 	const uint64_t since_ns = __atomic_load_n(&client->away.since_ns, __ATOMIC_RELAXED);
-	const uint64_t away_ms = (client_now_ns() - since_ns) / NS_PER_MS;
+	const uint64_t away_ms = (monotonic_ns() - since_ns) / NS_PER_MS;
 	const uint64_t part_ms = away_ms / (client_is_away(client) ? 16 : 64);
 
 	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED))

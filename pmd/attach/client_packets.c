@@ -5,11 +5,11 @@
  * and the copy is checked, as the owner checks what it passes on.
  */
 #include <string.h>
-#include <time.h>
 
 #include <rte_ether.h>
 #include <rte_prefetch.h>
 
+#include "base/monotonic.h"
 #include "base/own.h"
 #include "base/tuning.h"
 #include "client.h"
@@ -72,7 +72,7 @@ bool client_waits(void *arg, uint32_t qpn)
 static void direct_send_held(struct share_client *client, struct client_direct *direct)
 {
 	struct held *held = &direct->held;
-	const uint64_t now = client_now_ns();
+	const uint64_t now = monotonic_ns();
 
 	held_remove(held, client->port, direct_put(client, direct, held->mbufs, held->count));
 	if (held->tried_ns == 0 || now - held->tried_ns > HELD_PAUSE_NS)

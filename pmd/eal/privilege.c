@@ -84,6 +84,18 @@ static void *start_run(void *arg)
 	return run(run_arg);
 }
 
+int privilege_create_same(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t mask, before;
+	int rc;
+
+	privilege_fill_mask(&mask);
+	pthread_sigmask(SIG_SETMASK, &mask, &before);
+	rc = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
 int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files)
 {
 	struct start start = {.run = run, .arg = arg, .opens_files = opens_files};
@@ -92,12 +104,12 @@ int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool
 	int rc;
 
 	sem_init(&start.dropped, 0, 0);
-	rc = pthread_create(thread, NULL, start_run, &start);
+	rc = privilege_create_same(thread, start_run, &start);
 	while (rc == 0 && sem_wait(&start.dropped) != 0)
 		;
 	sem_destroy(&start.dropped);
 	cancel_restore(cancel_state);
-	return -rc;
+	return rc;
 }
 
 /* Limit the calling thread. Only system calls: it runs in a signal handler. The bounding set comes

@@ -3,7 +3,6 @@
 #include "helper.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -198,14 +197,8 @@ static void *helper_main(void *arg)
 
 static int helper_run_thread(struct helper_thread *thread)
 {
-	sigset_t all, before;
-	int rc;
+	const int rc = privilege_create(&thread->id, helper_main, thread, false);
 
-	/* The program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = privilege_create(&thread->id, helper_main, thread, false);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc == 0)
 		pthread_setname_np(thread->id, "uroce");
 	return rc;

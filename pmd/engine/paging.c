@@ -4,7 +4,6 @@
 #include "paging.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -18,15 +17,9 @@
 
 static int paging_start_thread(void *(*run)(void *arg), void *arg)
 {
-	sigset_t all, before;
 	pthread_t thread;
-	int rc;
+	const int rc = privilege_create(&thread, run, arg, false);
 
-	/* The program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = privilege_create(&thread, run, arg, false);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0)
 		return rc;
 	pthread_setname_np(thread, "uroce-page");

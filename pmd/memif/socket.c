@@ -5,7 +5,6 @@
  * that lingers, unread messages in a socket's queue, even an eventfd in an epoll set of the sender.
  * So the caller's thread closes no descriptor that it received.
  */
-#include "base/thread.h"
 #include "memif/socket.h"
 
 #include <errno.h>
@@ -22,6 +21,8 @@
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/thread.h"
 
 #ifndef SCM_PIDFD
 #define SCM_PIDFD 4

@@ -3,7 +3,6 @@
  * application's port. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,17 +62,12 @@ static void *link_start_early_drop(void *arg)
  * this port. */
 static void link_begin_early_drop(struct early_start *early)
 {
-	sigset_t all, before;
-
 	/* An address that has gone from here may be another host's. */
 	if (early->link->watch_fd < 0) {
 		early->rc = -EOPNOTSUPP;
 		return;
 	}
-	privilege_fill_mask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	early->is_apart = pthread_create(&early->thread, NULL, link_start_early_drop, early) == 0;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	early->is_apart = privilege_create_same(&early->thread, link_start_early_drop, early) == 0;
 	if (!early->is_apart)
 		link_start_early_drop(early);
 }

@@ -4,16 +4,13 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
-#include <time.h>
 
+#include "base/monotonic.h"
 #include "server.h"
 
 uint64_t event_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return monotonic_ns();
 }
 
 static int event_control(struct server *server, int operation, int fd, enum server_event event,

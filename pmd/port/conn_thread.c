@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -42,18 +41,13 @@ static void *conn_thread_run(void *arg)
 int conn_thread_start(struct port *port, const struct conn_thread_ops *ops, void *user)
 {
 	struct conn_thread *conn = malloc(sizeof(*conn));
-	sigset_t all, before;
 	pthread_t thread;
 	int rc;
 
 	if (!conn)
 		return -ENOMEM;
 	*conn = (struct conn_thread){.port = port, .ops = ops, .user = user};
-	/* The program's signals are for its own threads. */
-	privilege_fill_mask(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = privilege_create(&thread, conn_thread_run, conn, port->opens_files);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0) {
 		free(conn);
 		return rc;

@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 
 #include "base/log.h"
+#include "base/monotonic.h"
 #include "impair/impair_path.h"
 #include "port/port.h"
 
@@ -41,12 +41,7 @@ struct impair_port {
 
 static uint64_t impair_now_ns(const struct impair_port *impair)
 {
-	struct timespec now;
-
-	if (!impair->timed)
-		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return impair->timed ? monotonic_ns() : 0;
 }
 
 /* Move a packet into a buffer of another pool. Returns NULL, and leaves the packet, if the pool has

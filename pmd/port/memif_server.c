@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/own.h"
 #include "base/dir_lock.h"
+#include "base/monotonic.h"
 #include "memif/socket.h"
 #include "memif_port.h"
 
@@ -19,10 +19,7 @@
 
 static uint64_t server_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return monotonic_ns() / 1000000;
 }
 
 /* Listen at the socket's name. Remove the file after an error. */

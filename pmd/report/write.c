@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 int report_map(int fd, struct report **report)
 {
 	struct stat file;
@@ -99,10 +99,7 @@ void report_add_attached(struct report *report, int32_t pid)
 
 void report_end(struct report *report)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	report->written_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	report->written_ns = monotonic_ns();
 	/* Release: a reader that sees an even number sees all that was written before. */
 	__atomic_store_n(&report->sequence, (report->sequence | 1) + 1, __ATOMIC_RELEASE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is printed on stderr, for tests of messages. */
+/* Keeps what the program prints on stderr, for tests of messages. */
 #include "printed.h"
 
 #include <fcntl.h>

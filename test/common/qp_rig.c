@@ -57,6 +57,18 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 	assert_int_equal(qp_create(&init, &cap, &end->qp), 0);
 }
 
+void end_recreate_with_small_cq(struct end *end)
+{
+	struct cq *small;
+
+	assert_int_equal(cq_create(1, NULL, NULL, NULL, &small), 0);
+	qp_destroy(end->qp);
+	end->qp = NULL;
+	assert_int_equal(cq_destroy(end->send_cq), 0);
+	end->send_cq = small;
+	end_recreate(end, IBV_QPT_RC, NULL);
+}
+
 static void set_up_attr(struct end *end)
 {
 	const bool is_a = end == A;

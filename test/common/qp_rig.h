@@ -59,6 +59,9 @@ int qp_rig_tear_down(void **state);
 
 /* Replace an end's queue pair by one of another type, or with a shared receive queue. */
 void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq);
+/* The same for RC, with a queue for completions of send requests that has room for one. */
+void end_recreate_with_small_cq(struct end *end);
+
 /* Move to INIT, RTR or RTS. */
 void end_raise(struct end *end, enum ibv_qp_state to);
 /* Move both to RTS. */

@@ -10,8 +10,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+/** Fail unless a text has this part. */
+#define assert_contains(text, part)                               \
+	do {                                                      \
+		const char *const text_ = (text);                 \
+		if (!strstr(text_, part))                         \
+			fail_msg("'%s' lacks '%s'", text_, part); \
+	} while (0)
 
 /** The parameter of a setup or teardown function that may not need it. */
 #define TEST_STATE __attribute__((unused)) void **state

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "base/own.h"
 #include "client.h"
 #include "client_rig.h"
@@ -291,7 +292,7 @@ TEST(client_away_ms__looks_again_soon_but_not_for_ever)
 {
 	go_away();
 	assert_true(client_away_ms(&client) <= 5);
-	client.away.since_ns = client_now_ns() - 160000000;
+	client.away.since_ns = monotonic_ns() - 160000000;
 	assert_in_range(client_away_ms(&client), 10, 20);
 	/* The next owner is there. */
 	client.away.presence = CLIENT_BACK;

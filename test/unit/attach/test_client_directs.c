@@ -80,14 +80,14 @@ static void send_to_sleeper(struct pair_side *from, struct pair_side *to, uint8_
 {
 	const struct client_direct *direct = pair_channel(from);
 
-	/* That takes the rings. */
+	/* Arming takes the rings that came before. */
 	(void)port_arm(&to->link.port);
 	assert_false(port_arm(&to->link.port));
 	while (send(direct->doorbell_fd, "", 1, MSG_DONTWAIT) == 1)
 		;
 	assert_int_equal(errno, EAGAIN);
 	assert_true(pair_try_send(from, number));
-	/* It has tried to ring. */
+	/* The sender has tried to ring: it clears the flag before. */
 	assert_int_equal(direct->memory->sides[!direct->offer.side].sleeps, 0);
 	assert_int_equal(pair_owner_pass(from), 0);
 	pair_expect_one(to, number);

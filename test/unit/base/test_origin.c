@@ -67,7 +67,7 @@ TEST(origin_keep__the_newest_object_at_an_address_counts)
 	origin_drop(&object);
 }
 
-/* It was to be destroyed, and somebody still uses it. */
+/* A program has tried to destroy an object that is still in use. */
 TEST(origin_settle__if_the_object_stays)
 {
 	char before[ORIGIN_TEXT_MAX], text[ORIGIN_TEXT_MAX];

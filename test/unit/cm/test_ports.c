@@ -238,20 +238,3 @@ TEST(claim__of_any_port_when_none_is_left)
 	while (count > 0)
 		release(ids[--count]);
 }
-
-TEST(cm_ports_forget__sets_all_of_them_free_in_a_child)
-{
-	uint32_t first, second;
-	int status;
-	pid_t child;
-
-	assert_int_equal(claim(at(one), &first), 0);
-	child = fork();
-	if (child == 0) {
-		cm_ports_forget();
-		_exit(claim(at(one), &second) == 0 ? 0 : 1);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	release(first);
-}

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "memif_port.h"
+#include "printed.h"
 #include "test.h"
 
 #define WHILE_US 50000 /* another server takes to get from bind() to listen() */
@@ -44,31 +44,6 @@ static int tear_down(TEST_STATE)
 }
 
 TEST_FIXTURE(NULL, tear_down);
-
-static int log_file, log_before;
-
-/* Write the log to a file until log_expect. */
-static void log_begin(void)
-{
-	log_file = memfd_create("log", MFD_CLOEXEC);
-	log_before = dup(STDERR_FILENO);
-	assert_true(log_file >= 0 && log_before >= 0);
-	assert_int_equal(dup2(log_file, STDERR_FILENO), STDERR_FILENO);
-}
-
-static void log_expect(const char *part)
-{
-	char text[1024];
-	ssize_t len;
-
-	assert_int_equal(dup2(log_before, STDERR_FILENO), STDERR_FILENO);
-	len = pread(log_file, text, sizeof(text) - 1, 0);
-	close(log_before);
-	close(log_file);
-	assert_true(len > 0);
-	text[len] = '\0';
-	assert_non_null(strstr(text, part));
-}
 
 static int prepare(const char *role, const char *more)
 {
@@ -247,9 +222,15 @@ TEST(memif_args_complete__names_what_it_does_not_have)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		log_begin();
-		assert_int_equal(prepare("client", cases[i].more), -EINVAL);
-		log_expect(cases[i].named);
+		const char *told;
+		int rc;
+
+		printed_begin();
+		rc = prepare("client", cases[i].more);
+		told = printed_take();
+		printed_end();
+		assert_int_equal(rc, -EINVAL);
+		assert_contains(told, cases[i].named);
 	}
 	assert_int_equal(prepare("client", ",zero-copy=no,secret=x,id=3,bsize=8,rsize=2"), 0);
 }

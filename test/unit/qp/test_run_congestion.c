@@ -47,6 +47,23 @@ static void slow_down(struct end *end)
 	qp_receive(end->qp, &packet, rig.now_ns);
 }
 
+/* B may send very little. */
+static void slow_down_much(void)
+{
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+}
+
+/* B owes A the 32 responses of a READ. */
+static void ask_for_responses(void)
+{
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+}
+
 static uint8_t ecn_of(const struct end *end, unsigned int i)
 {
 	return catcher_at(&end->catcher, i)->tclass & ECN_MASK;
@@ -301,13 +318,8 @@ TEST(qp_run__responses_are_slowed_down)
 	unsigned int polls = 0, sent;
 
 	connect(CC_DCQCN, IBV_QPT_RC);
-	for (int i = 0; i < 8; i++) {
-		slow_down(B);
-		rig.now_ns += CC_NOTIFY_NS;
-	}
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
-	end_run(A, 9);
-	end_deliver(A);
+	slow_down_much();
+	ask_for_responses();
 	assert_false(end_run(B, 64));
 	sent = B->catcher.count;
 	assert_in_range(sent, 1, 8);
@@ -334,14 +346,9 @@ TEST(qp_run__responses_are_slowed_down)
 TEST(qp_run__responses_are_slowed_down_after_a_pause)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);
-	for (int i = 0; i < 8; i++) {
-		slow_down(B);
-		rig.now_ns += CC_NOTIFY_NS;
-	}
+	slow_down_much();
 	assert_false(end_run(B, 64));
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
-	end_run(A, 9);
-	end_deliver(A);
+	ask_for_responses();
 	assert_false(end_run(B, 64));
 	assert_in_range(B->catcher.count, 1, 8);
 }
@@ -350,16 +357,11 @@ TEST(qp_run__responses_are_slowed_down_after_a_pause)
 TEST(qp_run__held_responses_beside_a_request_have_their_timer)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);
-	for (int i = 0; i < 8; i++) {
-		slow_down(B);
-		rig.now_ns += CC_NOTIFY_NS;
-	}
+	slow_down_much();
 	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 40 * MTU, 8, 40 * MTU), 0);
 	end_run(B, 64);
 	assert_int_equal(B->catcher.count, 1);
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
-	end_run(A, 9);
-	end_deliver(A);
+	ask_for_responses();
 	end_run(B, 64);
 	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + TIMEOUT_NS - 1);
 }
@@ -372,13 +374,8 @@ TEST(qp_run__held_responses_are_no_deadline_after_an_error)
 	struct ibv_send_wr *bad;
 
 	connect(CC_DCQCN, IBV_QPT_RC);
-	for (int i = 0; i < 8; i++) {
-		slow_down(B);
-		rig.now_ns += CC_NOTIFY_NS;
-	}
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
-	end_run(A, 9);
-	end_deliver(A);
+	slow_down_much();
+	ask_for_responses();
 	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
 	end_run(B, 64);
 	assert_true(B->catcher.count < 32);
@@ -421,13 +418,8 @@ TEST(qp_run__slowed_down_within_the_budget)
 TEST(qp_modify__an_error_forgets_held_responses)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);
-	for (int i = 0; i < 8; i++) {
-		slow_down(B);
-		rig.now_ns += CC_NOTIFY_NS;
-	}
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
-	end_run(A, 9);
-	end_deliver(A);
+	slow_down_much();
+	ask_for_responses();
 	end_run(B, 64);
 	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
 	end_expect_error(B);

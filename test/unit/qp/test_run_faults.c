@@ -162,14 +162,7 @@ TEST(qp_run__in_error_says_why_and_nothing_more)
 
 TEST(qp_run__a_completion_queue_that_overruns)
 {
-	struct cq *small;
-
-	assert_int_equal(cq_create(1, NULL, NULL, NULL, &small), 0);
-	qp_destroy(A->qp);
-	A->qp = NULL;
-	assert_int_equal(cq_destroy(A->send_cq), 0);
-	A->send_cq = small;
-	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate_with_small_cq(A);
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of qp_watch (lib/qp/watch.c): what a user is told of a queue pair that waits in vain. */
 #include <stdint.h>
-#include <string.h>
 
 #include "away.h"
 #include "printed.h"
@@ -25,18 +24,12 @@ static const char *watch_after(uint64_t ns)
 	return told;
 }
 
-static void assert_told(const char *told, const char *text)
-{
-	if (!strstr(told, text))
-		fail_msg("'%s' lacks '%s'", told, text);
-}
-
 /* A waits from now on. Assert what is told after 2 s: no sooner, and once. */
 static void expect_told(const char *text)
 {
 	assert_string_equal(watch_after(0), "");
 	assert_string_equal(watch_after(BEFORE_ENOUGH_NS), "");
-	assert_told(watch_after(1), text);
+	assert_contains(watch_after(1), text);
 	assert_string_equal(watch_after(QP_WATCH_NS), "");
 }
 
@@ -91,7 +84,7 @@ TEST(qp_watch__that_retries_are_used_up_is_no_other_news)
 	end_run(A, 9);
 	assert_string_equal(watch_after(0), "");
 	end_time_out(A);
-	assert_told(watch_after(QP_WATCH_NS), "the peer does not answer");
+	assert_contains(watch_after(QP_WATCH_NS), "the peer does not answer");
 	assert_string_equal(watch_after(QP_WATCH_NS), "");
 }
 
@@ -128,7 +121,7 @@ TEST(qp_watch__a_peer_that_is_asked_again_has_no_receive_request_yet)
 	end_time_out(A);
 	end_run(A, 9);
 	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_ANSWER);
-	assert_told(watch_after(QP_WATCH_NS), "the peer has no receive request");
+	assert_contains(watch_after(QP_WATCH_NS), "the peer has no receive request");
 }
 
 TEST(qp_watch__what_was_waited_for_before_is_forgotten)
@@ -142,7 +135,7 @@ TEST(qp_watch__what_was_waited_for_before_is_forgotten)
 	write_eight(2);
 	end_run(A, 9);
 	assert_string_equal(watch_after(0), "");
-	assert_told(watch_after(QP_WATCH_NS), "the peer does not answer");
+	assert_contains(watch_after(QP_WATCH_NS), "the peer does not answer");
 }
 
 TEST(qp_watch__a_page_that_does_not_come)
@@ -169,7 +162,7 @@ TEST(qp_watch__a_page_comes_before_a_receive_request)
 	away_go(A->memory.bytes, MEMORY);
 	end_time_out(A);
 	end_run(A, 9);
-	assert_told(watch_after(QP_WATCH_NS), "a page of a region");
+	assert_contains(watch_after(QP_WATCH_NS), "a page of a region");
 	away_come();
 	qp_retire(A->qp);
 }
@@ -220,9 +213,9 @@ TEST(qp_watch__other_things_are_told_of_one_queue_pair)
 	rig_connect();
 	write_eight(1);
 	assert_string_equal(watch_after(0), "");
-	assert_told(watch_after(QP_WATCH_NS), "no thread runs");
+	assert_contains(watch_after(QP_WATCH_NS), "no thread runs");
 	end_run(A, 9);
-	assert_told(watch_after(0), "the peer does not answer");
+	assert_contains(watch_after(0), "the peer does not answer");
 }
 
 TEST(qp_watch__each_completion_begins_the_time_anew)

@@ -30,8 +30,7 @@ static void assert_why(enum rdma_cm_event_type type, const char *text)
 	const char *why = ((struct id_event *)event)->why;
 
 	assert_non_null(why);
-	if (!strstr(why, text))
-		fail_msg("'%s' lacks '%s'", why, text);
+	assert_contains(why, text);
 	rdma_ack_cm_event(event);
 }
 

@@ -28,8 +28,7 @@ static void assert_why(const char *text)
 	const char *why = reason_take(REASON_FAULT);
 
 	assert_non_null(why);
-	if (!strstr(why, text))
-		fail_msg("'%s' lacks '%s'", why, text);
+	assert_contains(why, text);
 	responder_rig_renew();
 }
 

@@ -23,8 +23,12 @@
  */
 void privilege_drop(bool opens_files);
 
-/** Start a thread as pthread_create does. When this function returns, the thread has called
- * privilege_drop. 0 or -errno. */
+/** Start a thread as pthread_create does, which handles no signal (privilege_fill_mask): the
+ * program's own threads must handle them. It keeps the privileges of the calling thread. MT-safe. 0
+ * or -errno. */
+int privilege_create_same(pthread_t *thread, void *(*run)(void *arg), void *arg);
+
+/** The same. When this function returns, the thread has called privilege_drop. */
 int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files);
 
 /**

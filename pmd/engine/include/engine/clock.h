@@ -6,10 +6,10 @@
 #define ENGINE_CLOCK_H
 
 #include <stdint.h>
-#include <time.h>
 
 #include <rte_cycles.h>
 
+#include "base/monotonic.h"
 #define CLOCK_SHIFT 32
 
 struct engine_clock {
@@ -21,11 +21,8 @@ struct engine_clock {
 /* Initialise a clock for a time stamp counter of this frequency. */
 static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock->start_ns = monotonic_ns();
 	clock->start_tsc = rte_rdtsc();
-	clock->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	clock->ns_per_tsc = (UINT64_C(1000000000) << CLOCK_SHIFT) / tsc_hz;
 }
 
