@@ -97,6 +97,9 @@ static void age_end(struct end *from, uint32_t psns)
 
 void age_check(struct end *end)
 {
+	/* The window begins anew when the peer turns out to be SACK-capable. */
+	if (inside_reports_gaps(end->qp))
+		end->aged_window = 0;
 	if (end->aged_window == 0 || !inside_retransmits(end->qp))
 		return;
 	sim_check(end->host->sim,

@@ -37,6 +37,11 @@ bool inside_window_is_whole(const struct qp *qp)
 	return qp->loss.window == qp->loss.window_max && qp->loss.peer != LOSS_PEER_SACK;
 }
 
+bool inside_reports_gaps(const struct qp *qp)
+{
+	return qp->loss.peer == LOSS_PEER_SACK;
+}
+
 bool inside_retransmits(const struct qp *qp)
 {
 	return (qp->loss.state == LOSS_REQUEST || qp->loss.state == LOSS_RESPONSE) &&

@@ -26,6 +26,9 @@ uint32_t inside_window(const struct qp *qp);
 /** Return true if that is the number that the queue pair was created with, and losses reduce it. */
 bool inside_window_is_whole(const struct qp *qp);
 
+/** Return true if its peer is known to be SACK-capable: losses do not reduce the window. */
+bool inside_reports_gaps(const struct qp *qp);
+
 /** Return true if the requester retransmits packets that were reported lost, or seem to be. */
 bool inside_retransmits(const struct qp *qp);
 
