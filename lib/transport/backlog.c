@@ -36,6 +36,11 @@ static enum backlog_verdict backlog_end(struct backlog *backlog, const struct si
 /* Advance the state. */
 static enum backlog_verdict backlog_look(struct backlog *backlog, const struct sink_taken *taken)
 {
+	if (taken->unread) {
+		backlog->mark = taken->given;
+		backlog->state = BACKLOG_WAITS;
+		return BACKLOG_RESTART;
+	}
 	switch (backlog->state) {
 	case BACKLOG_UNKNOWN:
 		if (taken->given == taken->taken)

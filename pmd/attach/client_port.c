@@ -167,8 +167,10 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	/* Acquire: the owner has counted what it dropped of the packets that it took. It drops only
 	 * packets to processes of this host. */
 	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
-	if (is_local)
+	if (is_local) {
 		taken->dropped += __atomic_load_n(&client->page->dropped, __ATOMIC_RELAXED);
+		taken->unread = __atomic_load_n(&client->page->unread, __ATOMIC_RELAXED) != 0;
+	}
 	return !ring->broken && taken->given - taken->taken <= ring->size;
 }
 

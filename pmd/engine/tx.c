@@ -575,6 +575,7 @@ static enum sink_knows tx_ask(struct packet_sink *sink, const struct path *path,
 		.given = of_port.given,
 		.taken = of_port.taken,
 		.dropped = of_port.dropped,
+		.unread = of_port.unread,
 	};
 	return SINK_KNOWS_TAKEN;
 }

@@ -234,6 +234,18 @@ void isolated_tell_dropped(const struct slot *slot)
 	memif_end_tell_dropped(&slot->isolated->memif.end, slot->dropped);
 }
 
+void isolated_tell_unread(const struct slot *slot, bool is_unread)
+{
+	memif_end_tell_unread(&slot->isolated->memif.end, is_unread);
+}
+
+bool isolated_tell_taken(const struct slot *slot, uint32_t *given, uint32_t *taken)
+{
+	uint32_t dropped;
+
+	return memif_end_tell_taken(&slot->isolated->memif.end, given, taken, &dropped);
+}
+
 void isolated_wake(struct slot *slot)
 {
 	struct isolated *isolated = slot->isolated;

@@ -36,6 +36,13 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 /** Tell the process how many of its packets others did not take. */
 void isolated_tell_dropped(const struct slot *slot);
 
+/** Tell the process whether others have not read packets that it sent. */
+void isolated_tell_unread(const struct slot *slot, bool is_unread);
+
+/** Tell how many packets the process was given, and how many it has taken: only differences count.
+ * Return false if there is no connection. */
+bool isolated_tell_taken(const struct slot *slot, uint32_t *given, uint32_t *taken);
+
 /** Wake the process if it sleeps. After a full fence behind its packets. */
 void isolated_wake(struct slot *slot);
 

@@ -219,6 +219,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->directs.list);
 	xrc_init(&server->xrc);
+	server->unread_looks.wake_ns = UINT64_MAX;
 	tenants_init(&server->tenants);
 	server->tenant_limits = config->tenants;
 	/* Packets that are captured must pass through the owner, with an ICRC. */
@@ -386,6 +387,7 @@ static int serve_longest_ms(const struct server *server, int ms)
 	ms = serve_until_ms(server->uplink.conn_due_ns, now_ns, ms);
 	ms = serve_until_ms(arbiter_due_ns(server->gsi.arbiter), now_ns, ms);
 	ms = serve_until_ms(server->tenants.due_ns, now_ns, ms);
+	ms = serve_until_ms(server->unread_looks.wake_ns, now_ns, ms);
 	ms = mad_queue_longest_ms(server, ms);
 	ms = serve_port_ms(server, ms);
 	if (unlikely(server->resume.gathers))

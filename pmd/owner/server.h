@@ -20,6 +20,7 @@
 #include "resume.h"
 #include "serve_status.h"
 #include "slot.h"
+#include "unread.h"
 #include "uplink.h"
 #include "xrc.h"
 
@@ -54,6 +55,7 @@ struct server {
 	struct changes changes;
 	struct psocks psocks;
 	struct directs directs;
+	struct unread_looks unread_looks;
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */
 	struct xrc xrc;

@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include "server.h"
 #include "slot.h"
+#include "unread.h"
 
 #define ROUNDS 4 /* of a poll, if there are several tenants */
 
@@ -248,6 +249,7 @@ unsigned int server_poll_run(struct server *server)
 			? server_poll_serve_in_turns(server, numbers, count)
 			: server_poll_serve_all(server, numbers, count);
 	forward_flush(server);
+	unread_look(server);
 	server_poll_wake(server);
 	if (work > 0)
 		server->worked_ns = server->now_ns;

@@ -175,6 +175,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	slot_engine_withdraw(server, number);
 	directs_close(server, number);
 	directs_forget(server, number);
+	unread_forget(server, number);
 	slot_close_socket(server, slot);
 	/* An isolated process shares no memory, so its slot need not wait until it ends. */
 	slot->ended |= slot->isolated != NULL;

@@ -20,6 +20,7 @@
 #include "share/ring.h"
 #include "share/user.h"
 #include "transmit_timeout.h"
+#include "unread.h"
 
 struct isolated;
 struct report;
@@ -101,6 +102,7 @@ struct slot {
 	bool touched;	     /* packets were put into its rings: it may have to be woken */
 	bool addresses_due;  /* the port's addresses have not been sent to it yet */
 	struct transmit_timeout transmit_timeout; /* its rx ring had no room */
+	struct unread unread;			  /* packets of others that wait there */
 	struct mad_queue mads;			  /* MADs that wait for room there */
 	struct budget budget;			  /* isolated: time that its messages took */
 	bool paused; /* isolated: its sockets are not watched (pause.c) */

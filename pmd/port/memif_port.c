@@ -152,8 +152,9 @@ static bool memif_taken(void *arg, uint32_t qpn, bool is_local, struct port_take
 	(void)qpn;
 	if (!memif_end_tell_taken(memif->end, &taken->given, &taken->taken, &dropped))
 		return false;
-	/* An owner drops only packets to processes of this host. */
+	/* An owner tells only of packets to processes of this host. */
 	taken->dropped = is_local ? dropped : 0;
+	taken->unread = is_local && memif_end_is_unread(memif->end);
 	return true;
 }
 

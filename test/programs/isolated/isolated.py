@@ -4,7 +4,9 @@
 import json
 import os
 import re
+import signal
 import sys
+import time
 
 from harness.process import NOBODY, LocalHost, Namespace, ask, need_users, veth_pair, wait_until
 from harness.report import CheckFailed
@@ -17,6 +19,7 @@ HOSTILE_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile
 GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
 GREEDY_SECONDS = 3
+PAUSE_SECONDS = 1  # retries of perftest take half a second
 HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
 SLEEPING = ("doorbells", "hold")  # attacks on a server that sleeps
@@ -78,6 +81,8 @@ class IsolatedTest:
         self._check("ib_read_bw", self._run, PerfTest("ib_read_bw", [], 200), "attached", "isolated")
         for server, client in (("isolated", "isolated"), ("isolated", "indirect"), ("nobody", "nobody")):
             self._check(f"{server} to {client}: past uroced, or not", self._past, server, client)
+        for server, client in (("attached", "isolated"), ("isolated", "attached")):
+            self._check(f"{server} to {client}: the server pauses", self._pauses, server, client)
         self._check("nothing was refused", self._nothing_refused)
         self._check("uroce-ctl", self._shown)
         self._check("who may", self._rights)
@@ -102,6 +107,26 @@ class IsolatedTest:
 
     def _run(self, program, server, client):
         run_pair(program, self._side(server), self._side(client), self._next_port())
+
+    def _pauses(self, server, client):
+        """A server gets no CPU for longer than all retries take. Packets wait for it in its ring, so nothing fails."""
+        program = PerfTest("ib_write_bw", ["-s", "64", "-t", "4", "-D", str(PAUSE_SECONDS + 1)])
+        sides, port = (self._side(server), self._side(client)), self._next_port()
+        before = self._owner.status()["handed_over"]
+        processes = [sides[0].host.start(program.argv(sides[0], port))]
+        try:
+            expect(wait_until(lambda: processes[0].listens(port), SECONDS), "the server does not listen", *processes[0].story("server"))
+            processes.append(sides[1].host.start(program.argv(sides[1], port, sides[0].address)))
+            expect(wait_until(lambda: self._owner.status()["handed_over"] > before + 1000, SECONDS), "no traffic",
+                   *processes[1].story("client"))
+            os.killpg(processes[0].pid, signal.SIGSTOP)
+            time.sleep(PAUSE_SECONDS)
+            os.killpg(processes[0].pid, signal.SIGCONT)
+            for process in reversed(processes):
+                expect(process.wait(SECONDS) == 0, "it fails", *process.story("program"))
+        finally:
+            for process in processes:
+                process.kill()
 
     def _past(self, server, client):
         """Only the first packets between two isolated programs pass through uroced, unless one wants that."""

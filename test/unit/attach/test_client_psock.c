@@ -488,11 +488,14 @@ TEST(client_taken__tells_what_the_owner_has_dropped)
 	assert_int_equal(counts.given - counts.taken, 1);
 	assert_int_equal(counts.dropped, 0);
 	receive_at_owner(&qpn);
+	assert_false(counts.unread);
 	page->dropped = 1;
+	page->unread = 1;
 	memset(&counts, 0, sizeof(counts));
 	assert_true(port->ops->taken(port->ops_arg, OTHERS, true, &counts));
 	assert_int_equal(counts.given, counts.taken);
 	assert_int_equal(counts.dropped, 1);
+	assert_true(counts.unread);
 	assert_false(port->ops->taken(port->ops_arg, OTHERS, false, &counts));
 }
 

@@ -179,7 +179,7 @@ TEST(tx_ask__what_the_port_knows)
 	engine->link->port.ops = &with;
 	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);
 	with.taken = taken_by_other_end;
-	told = (struct port_taken){.given = 7, .taken = 5, .dropped = 3};
+	told = (struct port_taken){.given = 7, .taken = 5, .dropped = 3, .unread = true};
 	tells = false;
 	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);
 	tells = true;
@@ -187,6 +187,7 @@ TEST(tx_ask__what_the_port_knows)
 	assert_int_equal(taken.given, 7);
 	assert_int_equal(taken.taken, 5);
 	assert_int_equal(taken.dropped, 3);
+	assert_true(taken.unread);
 	/* Packets wait for room in the port. */
 	engine->tx.count++;
 	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_FULL);

@@ -109,6 +109,26 @@ TEST(memif_end_tell_taken__of_both_roles)
 	assert_false(memif_end_tell_taken(client, &given, &taken, &dropped));
 }
 
+TEST(memif_end_tell_unread__to_the_client)
+{
+	struct ends *ends = *state;
+	struct memif_end *client = &ends->client.end, *server = &ends->server.end;
+
+	memif_end_tell_unread(client, true);
+	assert_false(memif_end_is_unread(client));
+	assert_false(memif_end_is_unread(server));
+	memif_end_tell_unread(server, true);
+	assert_true(memif_end_is_unread(client));
+	memif_end_tell_unread(server, false);
+	assert_false(memif_end_is_unread(client));
+	memif_end_tell_unread(server, true);
+	server->state = MEMIF_STATE_BROKEN;
+	memif_end_tell_unread(server, false);
+	assert_true(memif_end_is_unread(client));
+	client->state = MEMIF_STATE_BROKEN;
+	assert_false(memif_end_is_unread(client));
+}
+
 /* A client cannot tell the server anything, and an end without a connection has no memory. */
 TEST(memif_end_tell_dropped__to_the_client)
 {

@@ -552,6 +552,110 @@ TEST(forward_take__tells_of_packets_to_a_process_that_is_awaited)
 	server.resume.awaited = NULL;
 }
 
+static void let_time_pass(uint64_t ns)
+{
+	for (uint64_t i = 0; i < ns / CALL_NS; i++)
+		(void)event_now_ns();
+}
+
+static void look_once(void)
+{
+	let_time_pass(UNREAD_LOOK_NS);
+	server_poll_run(&server);
+}
+
+/* Look twice: who took nothing meanwhile is late. */
+static void look_twice(void)
+{
+	look_once();
+	look_once();
+}
+
+/* Return true if a process has been told that others have not read its packets. */
+static bool hears_unread(const struct memif_client *client)
+{
+	return client ? memif_end_is_unread(&client->end) : server.slots.all[0].page->unread != 0;
+}
+
+/* A process that is stopped has room, and reads nothing. Those whose packets lie there use up no
+ * retry; the others are told nothing. */
+TEST(unread_look__tells_who_has_sent_to_a_process_that_reads_nothing)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	uint64_t word;
+
+	look_twice();
+	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
+	send_by(0, false, 1, 1);
+	poll_until_taken(0);
+	look_twice();
+	assert_true(hears_unread(NULL));
+	assert_false(hears_unread(&client));
+	send_over(&client, 1);
+	poll_until_taken(slot);
+	look_twice();
+	assert_true(hears_unread(&client));
+	assert_int_equal(server.slots.all[1].page->unread, 0);
+	/* It takes one of its packets: it runs. */
+	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
+	look_once();
+	assert_false(hears_unread(NULL));
+	assert_false(hears_unread(&client));
+	assert_in_range(server.unread_looks.wake_ns, server.now_ns, server.now_ns + UNREAD_LOOK_NS);
+	/* It stops again. */
+	look_once();
+	assert_true(hears_unread(NULL));
+	assert_in_range(server.unread_looks.wake_ns, server.now_ns + UNREAD_LOOK_NS,
+			UINT64_MAX - 1);
+	/* It takes the rest. */
+	assert_int_equal(receive_by(1), 1);
+	look_once();
+	assert_false(hears_unread(NULL));
+	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
+	/* Nothing is left of those who have sent. */
+	send_by(0, false, 1, 1);
+	poll_until_taken(0);
+	look_twice();
+	assert_true(hears_unread(NULL));
+	assert_false(hears_unread(&client));
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
+TEST(unread_look__an_isolated_process_that_reads_nothing)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+
+	send_by(0, false, slot, 2);
+	poll_until_taken(0);
+	look_twice();
+	assert_true(hears_unread(NULL));
+	/* It has ended: nobody waits for it, and the next one in its slot knows nothing of this. */
+	slot_close(&server, slot);
+	look_once();
+	assert_false(hears_unread(NULL));
+	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
+/* The next process in a slot has not sent the packets of the last one. */
+TEST(unread_look__a_sender_that_has_ended)
+{
+	send_by(0, false, 1, 1);
+	poll_until_taken(0);
+	unread_forget(&server, 0);
+	look_twice();
+	assert_false(hears_unread(NULL));
+}
+
 /* Packets wait where they are until the processes of the last owner are back. */
 TEST(server_poll_run__moves_no_packets_while_the_owner_gathers)
 {

@@ -153,6 +153,30 @@ TEST(backlog_judge__what_the_port_has_dropped_uses_up_no_retry)
 			 BACKLOG_COUNTS);
 }
 
+/* The other end has taken all packets, and passed them on to a process that is stopped. */
+TEST(backlog_judge__what_somebody_else_does_not_read_waits)
+{
+	struct sink_taken counts = {.given = 9, .taken = 9, .unread = true};
+
+	for (int i = 0; i < 5; i++) {
+		assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+		counts.given = ++counts.taken;
+	}
+	/* It reads them, and has the time of a timer to answer. */
+	counts.unread = false;
+	assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000, NOW_NS),
+		BACKLOG_COUNTS);
+	/* It may have stopped for ever. */
+	counts.unread = true;
+	assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts,
+			     NOW_NS + BACKLOG_MAX_NS - 1));
+	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000,
+				       NOW_NS + BACKLOG_MAX_NS),
+			 BACKLOG_COUNTS);
+}
+
 TEST(backlog_judge__the_limit_is_longer_for_a_long_timer)
 {
 	const struct sink_taken counts = {.given = 7, .taken = 3};

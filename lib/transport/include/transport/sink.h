@@ -4,6 +4,7 @@
 #ifndef TRANSPORT_SINK_H
 #define TRANSPORT_SINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/build.h"
@@ -22,6 +23,7 @@ struct sink_taken {
 	uint32_t given;
 	uint32_t taken;
 	uint32_t dropped;
+	bool unread; /* some of what was taken lies where somebody else does not read it now */
 };
 
 struct packet_sink {

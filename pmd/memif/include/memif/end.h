@@ -171,6 +171,13 @@ bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t
  * shall know as soon as it sees that they were taken. Of a server's end. */
 void memif_end_tell_dropped(const struct memif_end *end, uint32_t dropped);
 
+/** Tell the client whether others have left packets unread that were taken from it. Of a server's
+ * end. */
+void memif_end_tell_unread(const struct memif_end *end, bool is_unread);
+
+/** Return what memif_end_tell_unread has told. Of a client's end. */
+bool memif_end_is_unread(const struct memif_end *end);
+
 /**
  * Put a packet into the ring. memif_end_push publishes it.
  *

@@ -127,10 +127,12 @@ struct memif_ring_memory {
 	uint8_t fill_head[56];
 	uint16_t tail;
 	uint16_t fill;
-	/* An owner (owner/serve.h) writes here how many packets it took from this ring and dropped.
-	 * This is not part of memif: other servers leave it 0. */
+	/* An owner (owner/serve.h) writes here how many packets it took from this ring and dropped,
+	 * and whether their receivers have left some unread. This is not part of memif: other
+	 * servers leave it 0. */
 	uint32_t dropped;
-	uint8_t fill_tail[56];
+	uint32_t unread;
+	uint8_t fill_tail[52];
 	struct memif_descriptor descriptors[];
 };
 

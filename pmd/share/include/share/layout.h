@@ -38,6 +38,7 @@ struct share_page {
 	/* owner: by slot: the number of the direct channel with its process; 0: none now */
 	uint32_t directs[SHARE_PEERS_MAX];
 	uint32_t dropped; /* owner: packets of the process that others on this host did not take */
+	uint32_t unread;  /* owner: 1 while others on this host have left some of them unread */
 };
 
 enum share_ring_kind {
