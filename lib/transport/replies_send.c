@@ -196,8 +196,33 @@ static void replies_build_ack(struct replies *replies, struct packet_out *out, u
 	}
 }
 
-static void replies_sent(struct replies *replies, struct reply *reply)
+/* A response was sent again, before the reply that is owed next for the first time (replies_hurry).
+ * If it is that reply's next response, it need not be sent twice. The requester may have the whole
+ * answer now, and send a new request, which needs the resource. */
+static void replies_skip(struct replies *replies, struct psn psn)
 {
+	uint32_t place = replies->head;
+	struct reply *reply;
+
+	while (place != replies->tail && replies_pending(replies, place)->repeated)
+		place++;
+	if (place == replies->tail)
+		return;
+	reply = replies_pending(replies, place);
+	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent), psn))
+		return;
+	reply->sent++;
+	if (!psn_eq(psn, reply->last))
+		return;
+	for (; place != replies->head; place--)
+		*replies_pending(replies, place) = *replies_pending(replies, place - 1);
+	replies->head++;
+}
+
+static void replies_sent(struct replies *replies)
+{
+	struct reply *reply = replies_pending(replies, replies->head);
+
 	reply->sent++;
 	if (unlikely(reply->srqn != 0))
 		pass_read_done(reply->pass);
@@ -249,7 +274,9 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 		return FAULT_REASON(false, "the memory of the region 0x%x is not mapped any more",
 				    reply->rkey);
 	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-	replies_sent(replies, reply);
+	if (unlikely(reply->repeated))
+		replies_skip(replies, psn_add(reply->first, (int32_t)reply->sent));
+	replies_sent(replies);
 	return true;
 }
 

@@ -259,6 +259,44 @@ TEST(replies_repeat__goes_before_new_requests_of_a_peer_that_understands)
 	expect_read(4, OPCODE_READ_RESPONSE_ONLY, 7, 0, 0);
 }
 
+/* A requester asks again for the middle of a READ that is being answered, and so has all of it
+ * before the first answer has been sent whole. It may send another request then. */
+TEST(replies_repeat__of_what_is_being_sent_leaves_nothing_owed)
+{
+	const uint32_t resources = sack_resources(RESOURCES);
+	struct reply reply = read_of(2, MTU, 2 * MTU, 1);
+	enum fault fault;
+	bool more;
+
+	replies_set_capability(&replies, BTH_SACK_RESPONSE);
+	add(read_of(1, 0, 6 * MTU, 1));
+	for (uint32_t i = 1; i < resources; i++)
+		add(atomic_of(10 + i, i, 1 + i));
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
+	/* Its third response is sent by this, */
+	replies_repeat(&replies, &reply);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 2, &more, &fault), 2);
+	expect_read(3, OPCODE_READ_RESPONSE_LAST, 3, 2 * MTU, MTU);
+	replies_check(&replies);
+	/* the fourth by itself, */
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
+	expect_read(4, OPCODE_READ_RESPONSE_MIDDLE, 4, 3 * MTU, MTU);
+	assert_false(replies_room(&replies));
+	/* and the rest again by this. */
+	reply = read_of(4, 3 * MTU, 3 * MTU, 1);
+	replies_repeat(&replies, &reply);
+	reply = read_of(3, 2 * MTU, MTU, 1);
+	replies_repeat(&replies, &reply);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 3, &more, &fault), 3);
+	expect_read(7, OPCODE_READ_RESPONSE_LAST, 6, 5 * MTU, MTU);
+	replies_check(&replies);
+	assert_true(replies_room(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, resources);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 3, 2 * MTU, MTU);
+	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 11);
+}
+
 /* Its requester sent the request twice. */
 TEST(replies_repeat__of_what_is_being_sent_is_nothing_to_a_peer_that_understands)
 {
