@@ -53,6 +53,11 @@ const char options_help[] =
 	"  --inject RULES     let calls and work requests fail, and raise events:\n"
 	"                     'call=ibv_reg_mr,errno=ENOMEM;op=write,status=retry_exc_err' (see\n"
 	"                     the manual page)\n"
+	"  --check[=yes|error|no]\n"
+	"                     say on stderr which mistakes of the program do no harm here, and do\n"
+	"                     elsewhere; error: it then ends with exit status 66\n"
+	"  --check-suppress FILE\n"
+	"                     what --check does not say: see the manual page\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
 	"  --sack auto|yes|no tell peers that are uroce which packets came behind a lost one:\n"
 	"                     auto (default) once they have introduced themselves, yes from\n"
@@ -113,6 +118,8 @@ static const struct option long_options[] = {
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"explain", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"inject", required_argument, NULL, CODE_OTHER_SETTING},
+	{"check", optional_argument, NULL, CODE_OTHER_SETTING},
+	{"check-suppress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
 	{"stores", required_argument, NULL, CODE_OTHER_SETTING},

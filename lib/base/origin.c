@@ -25,6 +25,7 @@ struct place {
 	LIST_ENTRY(place) next;
 	const void *address; /* a return address */
 	bool is_ours;	     /* in one of our libraries */
+	bool is_rdmacm;	     /* in librdmacm.so.1 */
 	bool is_beginning;   /* of the program or a thread, and no function of its own */
 	char text[ORIGIN_TEXT_MAX];
 };
@@ -38,6 +39,7 @@ static struct {
 struct origin {
 	LIST_ENTRY(origin) next;
 	const void *object;
+	bool is_of_rdmacm;
 	unsigned int count;
 	const struct place *places[SHOWN_MAX]; /* the innermost first */
 };
@@ -53,22 +55,21 @@ static unsigned int bucket_of(const void *address)
 	return (unsigned int)((uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 32) % BUCKETS;
 }
 
-/* Return true for an address in one of our libraries. */
-static bool is_ours(const void *address)
+/* Find out if the address is in one of our libraries. */
+static void look_at_library(struct place *place)
 {
-	static const char *const names[] = {"libibverbs.so", "librdmacm.so", "liburoce"};
+	static const char *const names[] = {"librdmacm.so", "libibverbs.so", "liburoce"};
 	const char *name;
 	Dl_info info;
 
-	if (dladdr(address, &info) == 0 || !info.dli_fname)
-		return false;
+	if (dladdr(place->address, &info) == 0 || !info.dli_fname)
+		return;
 	name = strrchr(info.dli_fname, '/');
 	name = name ? name + 1 : info.dli_fname;
-	for (size_t i = 0; i < RTE_DIM(names); i++) {
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return true;
+	for (size_t i = 0; i < RTE_DIM(names) && !place->is_ours; i++) {
+		place->is_ours = strncmp(name, names[i], strlen(names[i])) == 0;
+		place->is_rdmacm = place->is_ours && i == 0;
 	}
-	return false;
 }
 
 /* Return true for a function that is the beginning of a program or thread, and not its own. */
@@ -103,7 +104,7 @@ static const struct place *find_place(const void *address)
 		place = calloc(1, sizeof(*place));
 	if (place && !place->address) {
 		place->address = address;
-		place->is_ours = is_ours(address);
+		look_at_library(place);
 		/* The call is before the return address. */
 		if (!place->is_ours)
 			symbol_write((uintptr_t)address - 1, place->text, sizeof(place->text));
@@ -143,6 +144,8 @@ void origin_keep(const void *object)
 			break;
 		if (!place->is_ours)
 			origin->places[origin->count++] = place;
+		else if (origin->count == 0)
+			origin->is_of_rdmacm |= place->is_rdmacm;
 	}
 	origin_drop(object);
 	origin_settle(origin, true);
@@ -194,6 +197,18 @@ const char *origin_write(const void *object, const char *what, char text[ORIGIN_
 	}
 	pthread_mutex_unlock(&origins.lock);
 	return text;
+}
+
+bool origin_is_of_rdmacm(const void *object)
+{
+	const struct origin *origin;
+	bool is_so;
+
+	pthread_mutex_lock(&origins.lock);
+	origin = find_locked(object);
+	is_so = origin && origin->is_of_rdmacm;
+	pthread_mutex_unlock(&origins.lock);
+	return is_so;
 }
 
 void origin_before_fork(void)

@@ -7,6 +7,7 @@
  * The program may still have pointers to these objects. So their handles and their context stay in
  * memory for ever, and every call on them fails with ENODEV, as in a child of fork().
  */
+#include "check.h"
 #include "verbs_internal.h"
 
 /* A thread domain has nothing except its memory, so it has no function here. */
@@ -74,6 +75,8 @@ void close_contexts(struct face_context *root)
 	struct face_context *context;
 	struct face_object *object;
 
+	if (unlikely(check_wanted))
+		check_closing(root);
 	for (int kind = 0; kind < FACE_KINDS; kind++) {
 		while ((object = take(root, (enum face_kind)kind)) != NULL) {
 			if (ends[kind])

@@ -7,6 +7,7 @@
 
 #include "mem/mr.h"
 
+#include "check.h"
 #include "inject.h"
 #include "verbs_internal.h"
 
@@ -36,6 +37,7 @@ void context_get(struct face_context *context)
 void context_add(struct face_context *context, enum face_kind kind, struct face_object *object)
 {
 	context_get(context);
+	check_keep_origin(object);
 	pthread_mutex_lock(&context->face->lock);
 	LIST_INSERT_HEAD(&context->objects[kind], object, link);
 	pthread_mutex_unlock(&context->face->lock);
@@ -46,6 +48,7 @@ void context_remove(struct face_context *context, struct face_object *object)
 	pthread_mutex_lock(&context->face->lock);
 	LIST_REMOVE(object, link);
 	pthread_mutex_unlock(&context->face->lock);
+	check_drop_origin(object);
 	context_put(context);
 }
 
@@ -68,6 +71,7 @@ void context_put(struct face_context *context)
 	channel_fini(&context->async);
 	pthread_mutex_destroy(&context->verbs.context.mutex);
 	pthread_mutex_destroy(&context->shared_lock);
+	check_drop_origin(context);
 	free(context);
 	if (root != context)
 		context_put(root);
@@ -169,6 +173,7 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
 	pthread_mutex_init(&context->shared_lock, NULL);
 	fill_public(context);
 	event_init_context(context);
+	check_keep_origin(context);
 	pthread_mutex_lock(&face->lock);
 	context->open = true;
 	TAILQ_INSERT_TAIL(&face->contexts, context, link);

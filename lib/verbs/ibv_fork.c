@@ -14,6 +14,7 @@
  * pages as any code does, so copy-on-write between parent and child works by itself.
  */
 #include "base/origin.h"
+#include "check.h"
 #include "cm/ports.h"
 #include "private.h"
 #include "inject.h"
@@ -113,6 +114,7 @@ static void after_fork_in_child(void)
 	fork_generation++;
 	cm_ports_forget();
 	inject_forget();
+	check_forget();
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);
 	device_list_forget();

@@ -33,6 +33,8 @@ static const struct variable {
 	{PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "EXPLAIN", "explain"},
 	{PREFIX "INJECT", "inject"},
+	{PREFIX "CHECK", "check"},
+	{PREFIX "CHECK_SUPPRESS", "check-suppress"},
 	{PREFIX "TELEMETRY", "telemetry"},
 	{PREFIX "EAL", "eal"},
 	{PREFIX "FILE_PREFIX", "file-prefix"},

@@ -56,6 +56,12 @@ static const char *const capture_names[] = {
 	[SETTINGS_CAPTURE_ALL] = "all",
 };
 
+static const char *const check_names[] = {
+	[SETTINGS_CHECK_NO] = "no",
+	[SETTINGS_CHECK_YES] = "yes",
+	[SETTINGS_CHECK_ERROR] = "error",
+};
+
 static const char *const view_names[] = {
 	[SETTINGS_VIEW_YES] = "yes",
 	[SETTINGS_VIEW_NO] = "no",
@@ -383,6 +389,8 @@ static const struct value values[] = {
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("explain", yes_no, explain), .assumed = "yes"},
 	{SETTING("inject", inject, inject)},
+	{SETTING("check", choice, check), CHOICES(check_names), .assumed = "yes"},
+	{SETTING("check-suppress", path, check_suppress)},
 	{SETTING("telemetry", yes_no, telemetry)},
 	{SETTING("sack", choice, sack), CHOICES(sack_names)},
 	{SETTING("eal", eal, eal)},

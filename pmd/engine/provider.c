@@ -21,6 +21,7 @@
 #include "base/meter.h"
 #include "base/reason.h"
 #include "base/tuning.h"
+#include "check/finding.h"
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
@@ -603,6 +604,19 @@ static bool provider_needs_eal(const struct settings *settings)
 	       (provider_isolates(settings) && settings->telemetry);
 }
 
+static int provider_check(const struct settings *settings)
+{
+	char error[ERROR_MAX];
+	int rc = 0;
+
+	if (settings->check != SETTINGS_CHECK_NO)
+		rc = check_start(settings->check == SETTINGS_CHECK_ERROR, settings->check_suppress,
+				 error, sizeof(error));
+	if (rc != 0)
+		log_error("%s", error);
+	return rc;
+}
+
 /* Start the devices; see device/registry.h. */
 static int provider_start(struct device **devices, size_t max)
 {
@@ -633,6 +647,9 @@ static int provider_start(struct device **devices, size_t max)
 	} else {
 		log_set_level((enum log_level)settings.log_level);
 		reason_wanted = settings.explain;
+		rc = provider_check(&settings);
+	}
+	if (rc == 0) {
 		/* The names were checked when they were set. */
 		tuning_without(settings.without);
 		store_force(provider_stores(settings.stores));

@@ -42,12 +42,13 @@ int main(int argc, char **argv)
 	if (argc < 2) {
 		list(zoo_verbs);
 		list(zoo_silent);
+		list(zoo_check);
 		list(zoo_cm);
 		return 0;
 	}
 	wrong = argc == 2;
 	if (run(zoo_verbs, argv[1], zoo_set_up) || run(zoo_silent, argv[1], zoo_set_up) ||
-	    run(zoo_cm, argv[1], NULL))
+	    run(zoo_check, argv[1], zoo_set_up) || run(zoo_cm, argv[1], NULL))
 		return 0;
 	fprintf(stderr, "zoo: there is no '%s'\n", argv[1]);
 	return 2;

@@ -16,7 +16,7 @@ struct zoo_case {
 #name, name \
 	}
 
-extern const struct zoo_case zoo_verbs[], zoo_silent[], zoo_cm[];
+extern const struct zoo_case zoo_verbs[], zoo_silent[], zoo_check[], zoo_cm[];
 
 /* Run the wrong program, and not its right twin. */
 extern bool wrong;
@@ -26,5 +26,8 @@ void must(bool ok, const char *what);
 
 /** Open the device, for cases of verbs. */
 void zoo_set_up(void);
+
+/** End all of it, and of what they have created by zoo_world.h. */
+void zoo_tear_down(void);
 
 #endif

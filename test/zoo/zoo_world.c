@@ -48,6 +48,19 @@ void zoo_set_up(void)
 	world.attr_b.rq_psn = world.attr_a.sq_psn;
 }
 
+void zoo_tear_down(void)
+{
+	must(!world.a || ibv_destroy_qp(world.a) == 0, "ibv_destroy_qp");
+	must(!world.b || ibv_destroy_qp(world.b) == 0, "ibv_destroy_qp");
+	must(!world.cq || ibv_destroy_cq(world.cq) == 0, "ibv_destroy_cq");
+	must(!world.channel || ibv_destroy_comp_channel(world.channel) == 0,
+	     "ibv_destroy_comp_channel");
+	must(!world.from || ibv_dereg_mr(world.from) == 0, "ibv_dereg_mr");
+	must(!world.to || ibv_dereg_mr(world.to) == 0, "ibv_dereg_mr");
+	must(ibv_dealloc_pd(world.pd) == 0, "ibv_dealloc_pd");
+	must(ibv_close_device(world.context) == 0, "ibv_close_device");
+}
+
 void make(void)
 {
 	world.cq = ibv_create_cq(world.context, (int)world.cqe, NULL, world.channel, 0);

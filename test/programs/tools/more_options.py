@@ -35,6 +35,7 @@ class MoreOptionsTest:
     def run_all(self):
         for name, function in (("--help and --version", self._told), ("uroce-run --progress", self._progress),
                                ("uroce-run --explain", self._explain), ("uroce-run --inject", self._inject),
+                               ("uroce-run --check", self._check),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
                                ("uroced --kernel, a small MTU", self._small_kernel),
@@ -83,6 +84,21 @@ class MoreOptionsTest:
         done = ask([UROCE_RUN, "--inject", "call=ibv_reg_mr,errno=ENOMEM", "--local", "--", "ibv_rc_pingpong"], SECONDS)
         expect(done.returncode == 1 and "uroce: injected: ibv_reg_mr fails with ENOMEM" in done.stderr and
                "Couldn't register MR" in done.stderr, done.stderr)
+
+    def _check(self):
+        """test/zoo/check.py knows all that it finds."""
+        suppressions = os.path.join(self._work_dir, "suppressions")
+        with open(suppressions, "w", encoding="utf-8") as file:
+            file.write("# a comment\n\nleak region_left()\nleak\n")
+        for options, status, complains in ((["--check"], 0, True), (["--check=error"], 66, True), (["--check=no"], 0, False),
+                                           (["--check=error", "--check-suppress", suppressions], 0, False)):
+            done = ask([UROCE_RUN, *options, "--local", "--", ZOO, "region_left"], SECONDS)
+            said = "uroce: check: leak: " in done.stderr
+            expect(done.returncode == status and said == complains, options, done.returncode, done.stderr)
+        with open(suppressions, "w", encoding="utf-8") as file:
+            file.write("leek\n")
+        done = ask([UROCE_RUN, "--check", "--check-suppress", suppressions, "--local", "--", ZOO, "region_left"], SECONDS)
+        expect(done.returncode == 1 and f"check-suppress: {suppressions}:1: 'leek' is no rule of --check" in done.stderr, done.stderr)
 
     def _stores(self):
         """At its end a program tells its counters."""

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Where the program has created its objects: the calls on the stack then. Kept only while reasons
- * are wanted (base/reason.h), beside the objects, which have nothing of it.
+ * (base/reason.h) or checks (check/finding.h) are wanted, beside the objects, which have nothing of
+ * it.
  */
 #ifndef BASE_ORIGIN_H
 #define BASE_ORIGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/reason.h"
@@ -60,6 +62,10 @@ static inline void origin_forget(const void *object)
  */
 const char *origin_write(const void *object, const char *what, char text[ORIGIN_TEXT_MAX])
 	__attribute__((cold));
+
+/** Return true if the program has not created the object itself, but a call of librdmacm.so.1.
+ * MT-safe. */
+bool origin_is_of_rdmacm(const void *object) __attribute__((cold));
 
 /** Around fork(): no other thread is in this file then. */
 void origin_before_fork(void);

@@ -25,6 +25,7 @@
  * own queues. */
 #define SETTINGS_BUFFERS_MIN 768
 #define SETTINGS_BUFFERS_MAX 1536
+#define SETTINGS_PATH_MAX    256
 #define SETTINGS_SOCKET_MAX  108 /* including the final zero: the kernel's limit */
 
 enum settings_progress {
@@ -75,6 +76,13 @@ enum settings_view {
 	SETTINGS_VIEW_PRELOAD, /* by a preloaded library */
 };
 
+/* What a program is told of its mistakes that do no harm here and now (check/finding.h). */
+enum settings_check {
+	SETTINGS_CHECK_NO, /* the default */
+	SETTINGS_CHECK_YES,
+	SETTINGS_CHECK_ERROR, /* it ends with CHECK_STATUS, too */
+};
+
 struct settings_ip {
 	uint8_t gid[16];    /* ::ffff:a.b.c.d for IPv4 */
 	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
@@ -123,7 +131,10 @@ struct settings {
 	int log_level;		 /* enum log_level */
 	bool explain;		 /* uroce-run: say why calls and queue pairs fail */
 	char inject[512]; /* uroce-run: faults that a user asks for (inject/inject.h), or "" */
-	bool telemetry;	  /* programs with a port of their own: DPDK's telemetry socket */
+	enum settings_check check;		/* uroce-run */
+	char check_suppress[SETTINGS_PATH_MAX]; /* uroce-run: a file of what it does not tell, or
+						   "" */
+	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
 	enum settings_sack sack; /* uroce-run */
 	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
@@ -142,11 +153,11 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "engines", "progress", "log-level", "explain", "inject", "telemetry", "file-prefix",
- * "max-qp", "max-memory", "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary",
- * "kernel", "view", "uplink", "gateway", "route", "eal"). The command line and the file both use
- * it. "ip", "gateway" and "route" may be set several times. "netdev" and "port" also take
- * "impair,ARGS,next=PORT", which sets "impair" too.
+ * "mtu", "engines", "progress", "log-level", "explain", "inject", "check", "check-suppress",
+ * "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture", "cc", "sack",
+ * "stores", "without", "secondary", "kernel", "view", "uplink", "gateway", "route", "eal"). The
+ * command line and the file both use it. "ip", "gateway" and "route" may be set several times.
+ * "netdev" and "port" also take "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.
