@@ -757,13 +757,3 @@ TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody)
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 1, 1);
 	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
 }
-
-/* It goes with the next answer, and a packet of its own would tell the peer nothing more. */
-TEST(replies_send__introduces_itself_behind_an_answer_only)
-{
-	replies.introductions = 1;
-	replies_introduce(&replies, psn_make(5));
-	assert_int_equal(send_all(), FAULT_NONE);
-	assert_int_equal(fixture.catcher.count, 0);
-	assert_true(replies.introduces);
-}
