@@ -3,8 +3,6 @@
  * behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
 #include "transport/loss.h"
 
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "base/cachelines.h"
@@ -58,7 +56,6 @@ bool loss_reserve(struct loss *loss)
 	loss->board = cachelines_alloc(sizeof(*loss->board));
 	if (loss->board == NULL)
 		return false;
-	memset(loss->board, 0, sizeof(*loss->board));
 	scoreboard_init(loss->board);
 	loss_clear_board(loss);
 	return true;

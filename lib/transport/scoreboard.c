@@ -26,24 +26,12 @@ struct stretch {
 	struct psn zero; /* PSN of the word's bit 0 */
 };
 
-/* Use the memory of the scoreboard itself. */
-static void use_few(struct scoreboard *board)
-{
-	board->packets = SCOREBOARD_FEW;
-	board->bits[RANGE_SENT] = NULL;
-	for (int state = MISSING; state < RANGE_STATES; state++)
-		board->bits[state] = board->few[state - 1];
-	memset(board->few, 0, sizeof(board->few));
-}
-
 void scoreboard_init(struct scoreboard *board)
 {
-	use_few(board);
-	memset(board->count, 0, sizeof(board->count));
-	board->again = NULL;
-	board->place = NULL;
-	board->tail = psn_none();
-	scoreboard_begin(board, psn_make(0));
+	*board = (struct scoreboard){.tail = psn_none()};
+	board->packets = SCOREBOARD_FEW;
+	for (int state = MISSING; state < RANGE_STATES; state++)
+		board->bits[state] = board->few[state - 1];
 }
 
 /* Forget the order in which packets were sent again. */

@@ -2,6 +2,7 @@
 /* Tests of lib/transport/completer.c, behind a requester that sends: responses that complete or
  * fail requests, and timers. test_loss.c tests losses. */
 #include "completer_rig.h"
+#include "queue/comp_cntr.h"
 #include "queue/sq_build.h"
 #include "test.h"
 
@@ -176,6 +177,39 @@ TEST(completer_receive__a_flush_is_answered_by_an_empty_response)
 	assert_int_equal(wc.opcode, LATER_WC_FLUSH);
 	assert_int_equal(wc.byte_len, 0);
 	assert_int_equal(rig.loss.responses, 0);
+}
+
+TEST(completer_receive__each_kind_of_request_is_counted_with_its_bytes)
+{
+	struct comp_cntr counts[COMP_CNTR_OPS];
+	struct comp_cntrs cntrs;
+
+	for (int op = 0; op < COMP_CNTR_OPS; op++) {
+		counts[op] = (struct comp_cntr){.bytes = true};
+		cntrs.of[op] = &counts[op];
+	}
+	rig.completer.cntrs = &cntrs;
+	rig.completer.counts = true;
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_WRITE, 16);
+	post(3, IBV_WR_RDMA_READ, 32);
+	post(4, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
+	post(5, IBV_WR_SEND, 64);
+	assert_int_equal(send_all(), 5);
+	acknowledge(1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = 32);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 3, .syndrome = ACK);
+	EXPECT_FAULT(FAULT_NAKED_ACCESS, OPCODE_ACKNOWLEDGE, 4,
+		     .syndrome = AETH_NAK | NAK_REMOTE_ACCESS);
+	completer_fail(&rig.completer, FAULT_NAKED_ACCESS);
+	for (int op = 0; op < COMP_CNTR_OPS; op++) {
+		const uint64_t bytes[COMP_CNTR_OPS] = {[COMP_CNTR_SEND] = 8,
+						       [COMP_CNTR_RDMA_WRITE] = 16,
+						       [COMP_CNTR_RDMA_READ] = 32};
+
+		assert_int_equal(counts[op].done, bytes[op]);
+		assert_int_equal(counts[op].failed, op == COMP_CNTR_SEND);
+	}
 }
 
 /* READs and atomics. */

@@ -824,6 +824,24 @@ TEST(completer_receive__asks_for_responses_that_are_no_longer_kept)
 	expect_success(1);
 }
 
+/* When everything was sent again, an answer to the READ as it was sent first says no more which
+ * responses are missing. */
+TEST(completer_receive__waits_for_the_responses_that_a_timeout_has_asked_for)
+{
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 5 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 5, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	EXPECT_SENT(1);
+	completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns);
+	EXPECT_SENT(1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 5 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	assert_int_equal(send_all(), 0);
+}
+
 TEST(completer_timeout__sends_the_newest_packet_to_a_sack_capable_peer)
 {
 	uint64_t at_ns;

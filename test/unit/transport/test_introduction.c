@@ -62,8 +62,7 @@ static void expect_introduction(unsigned int i)
 	catcher_expect(&fixture.catcher, i, OPCODE_ACKNOWLEDGE,
 		       psn_add(psn_make(EXPECTED), -SACK_INTRODUCTION_PSNS).v);
 	assert_int_equal(packet->syndrome, AETH_ACK | AETH_CREDIT_NONE);
-	assert_int_equal(packet->msn,
-			 sack_introduction_msn(psn_make(EXPECTED), fixture.peer.qpn));
+	assert_int_equal(packet->msn, sack_introduction_msn(psn_make(EXPECTED), fixture.peer.qpn));
 }
 
 /* It goes with the next answer, and a packet of its own would tell the peer nothing more. */

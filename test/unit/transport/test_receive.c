@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "queue/comp_cntr.h"
 #include "transport/receive.h"
 #include "wire/opcode.h"
 #include "test.h"
@@ -75,6 +76,26 @@ TEST(receive_take__one_that_is_taken_starts_over)
 	assert_int_equal(rq.prod - rq.cons, 1);
 	assert_int_equal(receive_store(&receive, fixture.pd, data + 3, 4), MR_OK);
 	assert_memory_equal(inbox.bytes, data + 3, 4);
+}
+
+TEST(receive_complete__is_counted_with_its_bytes_or_as_failed)
+{
+	struct comp_cntr count = {.bytes = true};
+	const struct comp_cntrs cntrs = {.of[COMP_CNTR_RECV] = &count};
+
+	receive.cntrs = &cntrs;
+	for (int failed = 0; failed < 2; failed++) {
+		const enum ibv_wc_status status = failed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS;
+		struct ibv_wc wc = {0};
+
+		post(1);
+		assert_true(receive_take(&receive, &rq, NULL));
+		assert_int_equal(receive_store(&receive, fixture.pd, data, 7), MR_OK);
+		assert_int_equal(receive_complete(&receive, fixture.cq, &wc, status, NULL), 0);
+		fixture_completion(fixture.cq, 1, status);
+		assert_int_equal(count.done, 7);
+		assert_int_equal(count.failed, failed);
+	}
 }
 
 TEST(receive_take__is_a_copy)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "mem/mw.h"
+#include "queue/comp_cntr.h"
 #include "responder_rig.h"
 #include "test.h"
 #include "queues.h"
@@ -248,6 +249,25 @@ TEST(responder__a_write_of_several_packets_with_immediate_takes_one_receive)
 	assert_int_equal(rig_posted(), 1);
 	fixture_no_completion(rig.fixture.cq);
 	region_expect_pattern(&rig.inbox, 0, INBOX, SEED + 1);
+}
+
+TEST(responder__a_write_is_counted_with_its_bytes_if_writes_are_counted)
+{
+	struct comp_cntr count = {.bytes = true};
+	const struct comp_cntrs cntrs = {.of[COMP_CNTR_REMOTE_RDMA_WRITE] = &count};
+
+	rig.receive.cntrs = &cntrs;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8);
+	assert_int_equal(count.done, 0);
+	rig.responder.counts = true;
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 1, TO_MEMORY, .dma_length = 2 * MTU, .len = MTU);
+	assert_int_equal(count.done, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);
+	assert_int_equal(count.done, 2 * MTU);
+	rig_post(1, region_sge(&rig.inbox, 0, 8));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 3, .len = 8);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(count.done, 2 * MTU);
 }
 
 TEST(responder__a_solicited_message_wakes_who_waits_for_one)

@@ -394,6 +394,19 @@ TEST(swift_answered__does_not_slow_down_without_a_queue)
 	assert_true(cc->swift.slows);
 }
 
+/* The first packets behind a slowdown find no queue, whether or not there is one otherwise. */
+TEST(swift_answered__slows_down_again_if_only_the_first_packets_were_quick)
+{
+	slow_down();
+	now_ns += TARGET_NS;
+	round_trip(BASE_NS);
+	assert_false(cc->swift.slows);
+	round_trip(BASE_NS);
+	now_ns = cc->path->due_ns;
+	round_trip(TARGET_NS - 1);
+	assert_true(cc->swift.slows);
+}
+
 /* Two flows share a link that serves a packet each 100 ns. The round trip settles near the target,
  * and the link is never idle. */
 TEST(swift_answered__settles_near_the_target)
