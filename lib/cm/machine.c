@@ -264,7 +264,7 @@ void events_drop(struct cm_conn *conn)
 	struct cm_pending_list *events = &conn->cm->events;
 	struct cm_pending *pending = TAILQ_FIRST(events);
 
-	while (conn->pendings > 0 && pending) {
+	while (conn->pendings > 0) {
 		struct cm_pending *next = TAILQ_NEXT(pending, next);
 
 		if (pending->conn == conn) {

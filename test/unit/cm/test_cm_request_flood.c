@@ -189,6 +189,25 @@ TEST(flood__leaves_room_for_who_asks_again)
 	assert_int_equal(cm_conn_state(established), CM_STATE_DREQ_RCVD);
 }
 
+/* A server that accepts whatever comes. */
+TEST(flood__the_last_quarter_of_half_open_connections_is_for_who_asks_again)
+{
+	const struct cm_config config = {.half_open_max = 100};
+	const struct cm_accept_attr accept = rig_accept_attr();
+
+	rig_fini(&rig);
+	rig_init_with(&rig, &config);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 100; i++) {
+			receive_of(i);
+			if (cm_next_event(rig.cm, &rig.event))
+				assert_int_equal(cm_accept(rig.event.conn, &accept, rig.now_ns), 0);
+		}
+		assert_int_equal(cm_conn_count(rig.cm), round == 0 ? 75 : 100);
+	}
+	assert_int_equal(cm_stats(rig.cm)->grey, 25);
+}
+
 /* A server that accepts whatever comes: half-open connections are bounded, and end by their timers.
  */
 TEST(flood__half_open_connections_are_bounded)
