@@ -492,6 +492,17 @@ TEST(abandon__empties_the_backlog)
 	cm_unlisten(rig.listener, rig.now_ns);
 }
 
+/* No message has caused the event. */
+TEST(data_arrived__establishes)
+{
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	assert_int_equal(cm_data_arrived(rig.conn, rig.now_ns), 0);
+	rig_event(&rig, CM_EVENT_ESTABLISHED);
+	assert_int_equal(rig.event.status, 0);
+	assert_false(rig.event.has_mad);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_ESTABLISHED);
+}
+
 TEST(abandon__each_peer_is_told)
 {
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
