@@ -104,8 +104,9 @@ TEST(memory__mad_that_is_to_be_sent)
 	outbox_fini(&outbox);
 }
 
-/* A request is dropped, and gives its place in the backlog back. Each number of allocations is tried
- * twice, because the first try may leave memory for timers that the second one need not allocate. */
+/* A request is dropped, and gives its place in the backlog back. Each number of allocations is
+ * tried twice, because the first try may leave memory for timers that the second one need not
+ * allocate. */
 static void request_without_memory(struct cm_mad req, enum cm_event_type type)
 {
 	uint32_t failures = 0;
