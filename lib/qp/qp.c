@@ -502,6 +502,11 @@ struct sq *qp_sq(struct qp *qp)
 	return &qp->sq;
 }
 
+const struct rq *qp_rq(const struct qp *qp)
+{
+	return qp->rq == &qp->own_rq ? qp->rq : NULL;
+}
+
 int qp_post_built(struct qp *qp)
 {
 	if (!qp_takes_sends(qp)) {

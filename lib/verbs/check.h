@@ -8,6 +8,16 @@
 #include "check/finding.h"
 
 struct face_context;
+struct face_mr;
+struct face_qp;
+struct ibv_cq_ex;
+struct ibv_qp_ex;
+struct verbs_context;
+struct face_mr;
+struct face_qp;
+struct ibv_cq_ex;
+struct ibv_qp_ex;
+struct verbs_context;
 
 /* check_leaks.c */
 
@@ -27,5 +37,26 @@ static inline void check_drop_origin(const void *object)
 	if (unlikely(check_wanted))
 		origin_drop(object);
 }
+
+/* check_work.c: without checks these do nothing. */
+
+/** Put the functions that watch into a new context's, queue's or queue pair's table. */
+void check_operations(struct verbs_context *verbs);
+void check_cq_ex(struct ibv_cq_ex *ex);
+void check_qp_ex(struct ibv_qp_ex *ex);
+
+/** Begin to watch a queue pair; forget what is posted to one with `check`, and end it. MT-safe; no
+ * lock. */
+void check_qp_created(struct face_qp *qp);
+void check_qp_reset(struct face_qp *qp);
+void check_qp_ended(struct face_qp *qp);
+
+/** Begin and end to know a region. `moves`: posted work cannot use it any more. MT-safe; no lock.
+ */
+void check_mr_created(const struct face_mr *mr);
+void check_mr_ended(const struct face_mr *mr, bool moves);
+
+/** Forget all, in a child of fork(). While it has one thread. */
+void check_forget_work(void);
 
 #endif

@@ -114,6 +114,7 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_recv = post_recv_op;
 	ops->post_srq_recv = post_srq_recv_op;
 	inject_operations(verbs);
+	check_operations(verbs);
 }
 
 /* Open an empty file of our own, so that duplicates of its descriptor can be recognised. */

@@ -115,6 +115,7 @@ static void after_fork_in_child(void)
 	cm_ports_forget();
 	inject_forget();
 	check_forget();
+	check_forget_work();
 	device_list_visit(disable_contexts, NULL);
 	device_list_visit(unlock_device, NULL);
 	device_list_forget();

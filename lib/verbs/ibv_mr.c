@@ -10,6 +10,7 @@
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
+#include "check.h"
 #include "verbs_internal.h"
 
 /* The header defines macros of these names, which choose a version for the caller. */
@@ -66,6 +67,7 @@ static struct ibv_mr *face_end_by(struct face_mr *mr, int rc, struct ibv_pd *pd,
 	mr->key = mr->mr->key;
 	mr->ibv.lkey = mr->mr->key;
 	mr->ibv.rkey = mr->mr->key;
+	check_mr_created(mr);
 	context_add(context, FACE_MR, &mr->object);
 	handles_add(&mr->ibv);
 	return &mr->ibv;
@@ -320,7 +322,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		face_errno(rc);
 		return rc == -ENODEV ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 	}
+	check_mr_ended(mr, flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD));
 	fill_change(mr, &change, pd);
+	check_mr_created(mr);
 	return 0;
 }
 
@@ -352,6 +356,7 @@ static int end_region(struct face_context *context, const struct face_mr *mr)
 		advise_wait(mr->mr);
 	if (rc != 0)
 		return rc;
+	check_mr_ended(mr, true);
 	quota_give_bytes(context->device, bytes);
 	quota_give(context->device, DEVICE_QUOTA_MR);
 	return 0;

@@ -26,6 +26,7 @@
 
 #include "later.h"
 
+struct check_qp;
 struct cq;
 struct dm;
 struct face_qp_cntrs;
@@ -213,6 +214,7 @@ struct face_cq {
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
+	uint32_t due; /* check_work.c: completions that posted requests will be, or are; its lock */
 
 	/* between ibv_start_poll and ibv_end_poll */
 	pthread_mutex_t iterator_lock;
@@ -268,6 +270,7 @@ struct face_qp {
 	struct device *device;
 	uint32_t groups;	     /* multicast groups that it is attached to; atomic */
 	struct face_qp_cntrs *cntrs; /* NULL: none is attached; engine's lock */
+	struct check_qp *check;	     /* NULL: nobody wants to know its mistakes (check.h) */
 	bool blocks_own_mcast;
 	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
 	LIST_ENTRY(face_qp) ex_link;

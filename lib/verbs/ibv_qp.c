@@ -3,6 +3,7 @@
 #include "device/mcast.h"
 #include "device/xrcd.h"
 #include "qp/qp.h"
+#include "check.h"
 #include "verbs_internal.h"
 
 /*
@@ -67,6 +68,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)
 		xrcd_forget_qp(qp->target->xrcd, ibv->qp_num);
 	context_unlock(context);
+	if (unlikely(qp->check) && ibv->state == IBV_QPS_RESET)
+		check_qp_reset(qp);
 	if (rc == 0)
 		device_engine_kick(qp->home, qp->qp);
 	return face_errno(rc);
@@ -136,6 +139,8 @@ static bool leave_locked(struct face_qp *qp)
  * application's code may free the memory. */
 static void give_back(struct face_qp *qp, bool last)
 {
+	if (unlikely(qp->check))
+		check_qp_ended(qp);
 	if (last) {
 		origin_forget(qp->qp);
 		qp_destroy(qp->qp);

@@ -9,6 +9,7 @@
 #include "qp/qp.h"
 #include "queue/srq.h"
 
+#include "check.h"
 #include "verbs_internal.h"
 
 /* Check the limits that ibv_query_device reports. With a shared receive queue, those of the own one
@@ -320,6 +321,7 @@ static struct ibv_qp *create_by(struct ibv_context *ibv, struct ibv_qp_init_attr
 		rc = create(face_context(ibv), attr, &qp);
 	if (rc != 0)
 		return face_null_by(rc, function);
+	check_qp_created(qp);
 	handles_add(&qp->ibv);
 	return &qp->ibv;
 }

@@ -2,6 +2,7 @@
 /* Posting of work requests: in lists, and by several calls: ibv_wr_start(3) and the calls until
  * ibv_wr_complete. */
 #include "base/verbs_later.h"
+#include "check.h"
 #include "inject.h"
 #include "qp/qp.h"
 #include "queue/sq_build.h"
@@ -281,6 +282,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 	ex->wr_abort = wr_abort;
 	ex->wr_atomic_write = wr_atomic_write;
 	later_qp_ex(ex)->wr_flush = wr_flush;
+	check_qp_ex(ex);
 }
 
 /*

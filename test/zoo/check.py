@@ -118,6 +118,15 @@ FINDINGS = {
     "queue_pairs_left": (r"check: leak: at the end of the process uroce0 is open, which ibv_close_device must close; it was created by: "
                          r"zoo_set_up\(\) .*\n", r"leak: at the end of the process 1 queue pair is left .*make\(\)",
                          "leak: .* 1 memory region is left", "leak: .* 1 completion queue is left"),
+    "send_buffer_changed": (rf"check: changed-buffer: {WHO}: the program has changed byte 17 of the buffers of a send request \(wr_id 7\) .* "
+                            r"\(ibv_post_send\(3\)\); the queue pair was created by: make\(\) .*\n",),
+    "unsignaled_buffer_changed": ("changed-buffer: .* has changed byte 0 of the buffers of a send request",),
+    "receive_buffer_changed": (r"changed-buffer: .* has changed byte 100 of the buffers of a receive request \(wr_id 8\)",),
+    "message_overwritten": (rf"overwritten-message: {WHO}: the message of the receive request with wr_id 8 was overwritten before",),
+    "region_ended_in_use": (rf"deregistered-in-use: {WHO}: the region 0x\w+ \(4096 bytes at 0x\w+\) is deregistered or moved while a receive request "
+                            r"\(wr_id 8\) .*; the region was created by: connect_local\(\)",),
+    "never_signaled": (rf"nothing-signaled: {WHO}: none of its last 17 send requests .* room for 16 \(max_send_wr\)",),
+    "small_completion_queue": (r"small-completion-queue: .* has 4 entries \(cqe\), and 5 requests are posted",),
 }
 
 

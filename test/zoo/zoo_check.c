@@ -2,6 +2,7 @@
 /* Programs with mistakes that do no harm here: uroce-run --check finds them. Each ends what it has
  * created, except where that is its mistake. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "zoo_world.h"
 
@@ -25,8 +26,126 @@ static void queue_pairs_left(void)
 		zoo_tear_down();
 }
 
+/* Regions that no peer may write: only then a change is the program's. */
+static void connect_local(void)
+{
+	must(ibv_dereg_mr(world.from) == 0 && ibv_dereg_mr(world.to) == 0, "ibv_dereg_mr");
+	world.from = ibv_reg_mr(world.pd, memory[0], BYTES, IBV_ACCESS_LOCAL_WRITE);
+	world.to = ibv_reg_mr(world.pd, memory[1], BYTES, IBV_ACCESS_LOCAL_WRITE);
+	must(world.from && world.to, "ibv_reg_mr");
+	connect_both();
+}
+
+static void send_buffer_changed(void)
+{
+	connect_local();
+	receive(BYTES);
+	must(post(request(IBV_WR_SEND)) == 0, "ibv_post_send");
+	if (wrong)
+		memory[0][17]++;
+	await(2);
+	memory[0][17]++;
+	zoo_tear_down();
+}
+
+/* The request that is not signaled is complete when the next one's completion is polled. */
+static void unsignaled_buffer_changed(void)
+{
+	struct ibv_send_wr wr;
+
+	world.init.sq_sig_all = 0;
+	connect_local();
+	receive(BYTES);
+	receive(BYTES);
+	must(post(request(IBV_WR_SEND)) == 0, "ibv_post_send");
+	await(1);
+	if (wrong)
+		memory[0][0]++;
+	wr = request(IBV_WR_SEND);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	must(post(wr) == 0, "ibv_post_send");
+	await(2);
+	memory[0][0]++;
+	zoo_tear_down();
+}
+
+static void receive_buffer_changed(void)
+{
+	struct ibv_send_wr wr;
+
+	connect_local();
+	memory[1][100]++;
+	receive(BYTES);
+	if (wrong)
+		memory[1][100]++;
+	wr = request(IBV_WR_SEND);
+	wr.sg_list->length = 64;
+	run(wr, 2);
+	memory[1][100]++;
+	zoo_tear_down();
+}
+
+static void message_overwritten(void)
+{
+	connect_local();
+	receive(BYTES);
+	if (!wrong)
+		run(request(IBV_WR_SEND), 2);
+	receive(BYTES);
+	must(post(request(IBV_WR_SEND)) == 0, "ibv_post_send");
+	if (wrong)
+		must(post(request(IBV_WR_SEND)) == 0, "ibv_post_send");
+	if (wrong)
+		sleep(1);
+	await(wrong ? 4 : 2);
+	zoo_tear_down();
+}
+
+static void region_ended_in_use(void)
+{
+	connect_local();
+	receive(BYTES);
+	if (!wrong)
+		run(request(IBV_WR_SEND), 2);
+	must(ibv_dereg_mr(world.to) == 0, "ibv_dereg_mr");
+	world.to = NULL;
+	zoo_tear_down();
+}
+
+/* Nothing is ever complete for the program: on an adapter no room of the queue is free again. */
+static void never_signaled(void)
+{
+	world.init.sq_sig_all = 0;
+	connect_both();
+	for (int i = 0; i < 17; i++) {
+		struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+
+		wr.send_flags = i == 15 && !wrong ? IBV_SEND_SIGNALED : 0;
+		while (post(wr) == ENOMEM)
+			await(0);
+	}
+	await(!wrong);
+	zoo_tear_down();
+}
+
+static void small_completion_queue(void)
+{
+	world.cqe = wrong ? 4 : 8;
+	connect_both();
+	for (int i = 0; i < 8; i++)
+		receive(BYTES);
+	zoo_tear_down();
+}
+
 const struct zoo_case zoo_check[] = {
 	CASE(region_left),
 	CASE(queue_pairs_left),
+	CASE(send_buffer_changed),
+	CASE(unsignaled_buffer_changed),
+	CASE(receive_buffer_changed),
+	CASE(message_overwritten),
+	CASE(region_ended_in_use),
+	CASE(never_signaled),
+	CASE(small_completion_queue),
 	{NULL, NULL},
 };

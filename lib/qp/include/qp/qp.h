@@ -31,6 +31,7 @@ struct pass_link;
 struct pd;
 struct qp;
 struct queue_domain;
+struct rq;
 struct send_wqe;
 struct sq;
 struct srq;
@@ -232,6 +233,9 @@ bool qp_break(struct qp *qp, enum ibv_event_type event);
 
 /** Return the send queue, to build a list of work requests in it (queue/sq_build.h). */
 struct sq *qp_sq(struct qp *qp);
+
+/** Return its own receive queue, or NULL with a shared one. */
+const struct rq *qp_rq(const struct qp *qp);
 
 /** Post the built list, as qp_post_send does. 0 or a positive errno: nothing was posted. */
 int qp_post_built(struct qp *qp);
