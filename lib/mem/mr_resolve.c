@@ -140,13 +140,6 @@ static __rte_noinline enum mr_status look(const struct mr *mr, const struct pd *
 	return pager->look(pager, (uintptr_t)addr, touch, need & WRITES) ? MR_OK : MR_ABSENT;
 }
 
-/* Return true if a key that was used just now leads to a region whose pages are in memory: not to a
- * window, and not on demand. Most accesses need nothing else, and so no call. */
-static bool is_usual(const struct mr *mr)
-{
-	return mr && mr->kind != MR_WINDOW && !(mr->access & IBV_ACCESS_ON_DEMAND);
-}
-
 /* Resolve an access, and check the pages. Regions that are not on demand lack none. */
 static enum mr_status reach(const struct mr *mr, const struct pd *pd, uint64_t iova,
 			    uint64_t length, unsigned int need, struct mr_touch touch,
@@ -178,26 +171,16 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_lkey(key);
 }
 
-static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t key, uint64_t iova,
-						 uint64_t length, unsigned int need,
-						 struct mr_touch touch, uint8_t **addr)
-{
-	const struct mr *mr = find_local(pd, key);
-
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_lkey(key);
-}
-
-enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
-			unsigned int need, struct mr_touch touch, uint8_t **addr)
+enum mr_status mr_reach_any(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			    unsigned int need, struct mr_touch touch, uint8_t **addr)
 {
 	const struct mr *mr;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = key_table_recall(pd->keys, key);
-	return likely(is_usual(mr)) ? resolve(mr, pd, iova, length, need, addr)
-				    : reach_local(pd, key, iova, length, need, touch, addr);
+	mr = find_local(pd, key);
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_lkey(key);
 }
 
 /* Return true if a queue pair may use this window: one of type 2 only by the queue pair that bound
@@ -252,8 +235,8 @@ static const struct mr *view_remote(const struct pd *pd, uint32_t qpn, uint32_t 
 	return copy_window(mw_of_view(mr), qpn, key, copy) ? copy : NULL;
 }
 
-enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
-				 uint64_t length, unsigned int need, uint8_t **addr)
+enum mr_status mr_resolve_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				     uint64_t length, unsigned int need, uint8_t **addr)
 {
 	const struct mr *mr;
 	struct mr copy;
@@ -265,28 +248,18 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	return mr ? resolve(mr, pd, iova, length, need, addr) : refuse_rkey(key);
 }
 
-static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
-						  uint64_t iova, uint64_t length, unsigned int need,
-						  struct mr_touch touch, uint8_t **addr)
-{
-	struct mr copy;
-	const struct mr *mr = view_remote(pd, qpn, key, &copy);
-
-	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_rkey(key);
-}
-
-enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
-			       uint64_t length, unsigned int need, struct mr_touch touch,
-			       uint8_t **addr)
+enum mr_status mr_reach_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				   uint64_t length, unsigned int need, struct mr_touch touch,
+				   uint8_t **addr)
 {
 	const struct mr *mr;
+	struct mr copy;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = key_table_recall(pd->keys, key);
-	return likely(is_usual(mr)) ? resolve(mr, pd, iova, length, need, addr)
-				    : reach_remote(pd, qpn, key, iova, length, need, touch, addr);
+	mr = view_remote(pd, qpn, key, &copy);
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : refuse_rkey(key);
 }
 
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need)

@@ -7,20 +7,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <infiniband/verbs.h>
+#include <rte_branch_prediction.h>
+
+#include "mem/key_table.h"
+#include "mem/pd.h"
+
 /* Length from which a region is looked at for huge pages that its program does not mention: the
  * smallest huge page. Few regions are that long, so few questions and mappings are made. */
 #define MR_HUGE_MIN (UINT64_C(2) << 20)
 
 struct dm;
-struct pd;
 
 enum mr_kind {
 	MR_MEMORY,   /* memory of this process */
 	MR_IMPLICIT, /* all memory that this process has or will have */
-	MR_NULL,     /* reads as zeros; written bytes are discarded */
 	MR_DEVICE,   /* a part of device memory (dm.h) */
 	MR_DMABUF,   /* a part of a dma-buf, mapped for it (dmabuf.h) */
-	MR_WINDOW,   /* a part of another region, for peers only (mw.h) */
+	/* From here on mr_recall finds no address. */
+	MR_NULL,   /* reads as zeros; written bytes are discarded */
+	MR_WINDOW, /* a part of another region, for peers only (mw.h) */
 };
 
 struct mr {
@@ -149,20 +155,61 @@ enum mr_status {
 enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			  unsigned int need, uint8_t **addr);
 
-/**
- * Check and translate a peer's access by a remote key, which may be a window's.
- *
- * @param qpn
- *   Our queue pair that the peer is connected to.
- */
-enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
-				 uint64_t length, unsigned int need, uint8_t **addr);
+/** Do what mr_resolve_remote does, for any key. */
+enum mr_status mr_resolve_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				     uint64_t length, unsigned int need, uint8_t **addr);
 
 /* The part of a range that is accessed. */
 struct mr_touch {
 	uint32_t now;	/* bytes from the range's beginning that must be in memory */
 	uint32_t ahead; /* bytes behind them that are likely to be accessed next */
 };
+
+/** Do what mr_reach does, for any key. */
+enum mr_status mr_reach_any(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+			    unsigned int need, struct mr_touch touch, uint8_t **addr);
+
+/** Do what mr_reach_remote does, for any key. */
+enum mr_status mr_reach_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
+				   uint64_t length, unsigned int need, struct mr_touch touch,
+				   uint8_t **addr);
+
+/**
+ * Return the address of an access if it is granted and needs no more than a look at its region: the
+ * key was used just now, and the region is no window, not null, and not on demand. Most accesses
+ * are so, and need no call. NULL says nothing.
+ */
+static inline uint8_t *mr_recall(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
+				 unsigned int need)
+{
+	const struct mr *mr = key_table_recall(pd->keys, key);
+	uint64_t offset;
+
+	if (unlikely(!mr || mr->pd != pd || mr->kind >= MR_NULL ||
+		     (mr->access & (need | IBV_ACCESS_ON_DEMAND)) != need))
+		return NULL;
+	/* For an iova below the region, and for a length of 0, the subtractions wrap to at least
+	 * the region's length, because the region's last byte does not wrap. */
+	offset = iova - mr->iova;
+	if (unlikely(length - 1 >= mr->length || offset > mr->length - length))
+		return NULL;
+	return mr->addr + offset;
+}
+
+/**
+ * Check and translate a peer's access by a remote key, which may be a window's.
+ *
+ * @param qpn
+ *   Our queue pair that the peer is connected to.
+ */
+static inline enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
+					       uint64_t iova, uint64_t length, unsigned int need,
+					       uint8_t **addr)
+{
+	*addr = mr_recall(pd, key, iova, length, need);
+	return likely(*addr) ? MR_OK
+			     : mr_resolve_any_remote(pd, qpn, key, iova, length, need, addr);
+}
 
 /**
  * Call mr_resolve before an access to the first bytes of the range. In an on-demand region, also
@@ -173,13 +220,23 @@ struct mr_touch {
  *   As mr_resolve; or MR_ABSENT with *addr set: the access must not be made. The domain's pager
  *   then faults the pages in and tells the engine.
  */
-enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
-			unsigned int need, struct mr_touch touch, uint8_t **addr);
+static inline enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova,
+				      uint64_t length, unsigned int need, struct mr_touch touch,
+				      uint8_t **addr)
+{
+	*addr = mr_recall(pd, key, iova, length, need);
+	return likely(*addr) ? MR_OK : mr_reach_any(pd, key, iova, length, need, touch, addr);
+}
 
 /** Call mr_resolve_remote, and check the pages as mr_reach does. */
-enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
-			       uint64_t length, unsigned int need, struct mr_touch touch,
-			       uint8_t **addr);
+static inline enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
+					     uint64_t iova, uint64_t length, unsigned int need,
+					     struct mr_touch touch, uint8_t **addr)
+{
+	*addr = mr_recall(pd, key, iova, length, need);
+	return likely(*addr) ? MR_OK
+			     : mr_reach_any_remote(pd, qpn, key, iova, length, need, touch, addr);
+}
 
 /** Check whether a peer may use a key for this access, without a range. MT-safe as mr_resolve. */
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need);
