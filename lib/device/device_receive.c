@@ -15,7 +15,6 @@
 #include "wire/headers.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
-#include "wire/vlan.h"
 
 /* Reasons to drop a packet, in the order of the checks (IBTA 9.6); DROP_NONE: it is accepted. */
 enum drop {
@@ -53,17 +52,17 @@ static enum drop check_parsed(enum packet_status status)
 	}
 }
 
-static bool is_gid(const struct device_gid *entry, const struct packet *packet, int32_t vlan)
+static bool is_gid(const struct device_gid *entry, const struct packet *packet)
 {
-	return entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, GID_LEN) == 0;
+	return entry->vlan_id == packet->vlan_id &&
+	       memcmp(entry->gid.raw, packet->dgid, GID_LEN) == 0;
 }
 
 /* Return true if the packet is to the address of ours to which the last one was. */
 static bool is_to_us_again(const struct device_engine *engine, const struct packet *packet)
 {
 	/* A free entry is all zeros: do not accept a packet to the GID of all zeros. */
-	return is_gid(&engine->device->gids[engine->gid_hint], packet,
-		      vlan_of_tci(packet->vlan_tci)) &&
+	return is_gid(&engine->device->gids[engine->gid_hint], packet) &&
 	       !gid_is_zero(packet->dgid);
 }
 
@@ -72,10 +71,9 @@ static bool is_to_us_again(const struct device_engine *engine, const struct pack
 static __rte_noinline bool is_to_us(struct device_engine *engine, const struct packet *packet)
 {
 	const struct device *device = engine->device;
-	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
 	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
-		if (is_gid(&device->gids[i], packet, vlan)) {
+		if (is_gid(&device->gids[i], packet)) {
 			engine->gid_hint = i;
 			return true;
 		}
@@ -101,10 +99,8 @@ static __rte_noinline bool is_from_us(const struct device *device, const struct 
 static __rte_noinline bool is_of_our_network(const struct device *device,
 					     const struct packet *packet)
 {
-	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
-
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
-		if (device->gids[i].vlan_id == vlan)
+		if (device->gids[i].vlan_id == packet->vlan_id)
 			return true;
 	}
 	return false;

@@ -14,12 +14,11 @@
 #include "wire/mad.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
-#include "wire/vlan.h"
 
 enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns)
 {
 	struct gsi_address from = {
-		.vlan_id = vlan_of_tci(packet->vlan_tci),
+		.vlan_id = packet->vlan_id,
 		.mac_known = true,
 	};
 	int cancel_state;

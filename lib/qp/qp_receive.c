@@ -4,7 +4,6 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 #include "wire/qpn_block.h"
-#include "wire/vlan.h"
 
 /* Before a request is received: look if what was kept or waits is still there. */
 static __rte_noinline void qp_before_request(struct qp *qp, uint64_t now_ns)
@@ -36,7 +35,7 @@ static void qp_receive_passed(struct qp *qp, const struct packet *packet)
 
 	if (pass->link == NULL ||
 	    !path_is_between(&pass->link->path, packet->ipv6, packet->dgid, packet->sgid) ||
-	    vlan_of_tci(packet->vlan_tci) != pass->link->path.vlan_id ||
+	    packet->vlan_id != pass->link->path.vlan_id ||
 	    !wire_sender_may_be(packet->src_mac, pass->link->qpn)) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
 		return;
@@ -115,7 +114,7 @@ static __rte_always_inline bool is_of_path(const struct qp *qp, const struct pac
 	const struct path *path = &qp->peer.path;
 
 	return path_is_between(path, packet->ipv6, packet->dgid, packet->sgid) &&
-	       vlan_of_tci(packet->vlan_tci) == path->vlan_id &&
+	       packet->vlan_id == path->vlan_id &&
 	       wire_sender_may_be(packet->src_mac, qp->peer.qpn);
 }
 

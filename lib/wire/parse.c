@@ -10,6 +10,7 @@
 #include "wire/frame.h"
 #include "wire/gid.h"
 #include "wire/icrc.h"
+#include "wire/vlan.h"
 
 #define UDP_LEN	     sizeof(struct rte_udp_hdr)
 #define ROCE_LEN_MIN (UDP_LEN + sizeof(struct bth) + WIRE_ICRC_LEN)
@@ -257,6 +258,7 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 		return PACKET_NOT_ROCE;
 	packet->src_mac = ((const struct rte_ether_hdr *)frame)->src_addr.addr_bytes;
 	packet->vlan_tci = ether.vlan_tci;
+	packet->vlan_id = vlan_of_tci(ether.vlan_tci);
 	f.l3 = frame + ether.l3_off;
 	f.l3_room = len - ether.l3_off;
 	if (ether.type == RTE_BE16(RTE_ETHER_TYPE_IPV4))

@@ -11,7 +11,6 @@
 #include "wire/icrc.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
-#include "wire/vlan.h"
 
 /* Check the queue pairs of a packet. A management queue pair may get only management datagrams. */
 static enum vet_verdict vet_queue_pairs(const struct vet *vet, const struct packet *packet)
@@ -36,7 +35,7 @@ enum vet_verdict vet_frame(const struct vet *vet, const uint8_t *frame, size_t l
 	/* A driver may stop at a frame that is too long, and then all frames behind it wait. */
 	if (len - (size_t)(packet.l3 - frame) > vet->mtu_bytes)
 		return VET_REFUSED;
-	if (!addresses_have(vet->addresses, vlan_of_tci(packet.vlan_tci), packet.sgid))
+	if (!addresses_have(vet->addresses, packet.vlan_id, packet.sgid))
 		return VET_REFUSED;
 	return vet_queue_pairs(vet, &packet);
 }

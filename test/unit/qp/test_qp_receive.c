@@ -38,10 +38,9 @@ TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
 	packet.dgid[15] ^= 1;
 	expect_unheard(&packet);
 	packet.dgid[15] ^= 1;
-	packet.vlan_tci = 0x6005;
+	packet.vlan_id = 5;
 	expect_unheard(&packet);
-	/* A priority tag without a VLAN is accepted. */
-	packet.vlan_tci = 0x6000;
+	packet.vlan_id = -1;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
@@ -83,9 +82,9 @@ TEST(qp_receive__a_queue_pair_of_a_vlan_hears_that_only)
 	end_run(B, 9);
 	packet = *catcher_at(&B->catcher, 0);
 	expect_unheard(&packet);
-	packet.vlan_tci = 6;
+	packet.vlan_id = 6;
 	expect_unheard(&packet);
-	packet.vlan_tci = 5;
+	packet.vlan_id = 5;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
@@ -121,7 +120,7 @@ static void receive_other_role(const struct end *from, struct end *to, uint8_t o
 				.op = opcode_info(opcode),
 				.dest_qpn = to == A ? FIXTURE_QPN : FIXTURE_PEER_QPN,
 				.src_mac = src_mac,
-				.vlan_tci = -1};
+				.vlan_id = -1};
 	const uint64_t before = rig_counter(COUNTER_rx_wrong_opcode);
 
 	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));

@@ -33,7 +33,7 @@ static struct packet notification(const struct end *from)
 				.op = opcode_info(OPCODE_CNP),
 				.becn = true,
 				.src_mac = src_mac,
-				.vlan_tci = -1};
+				.vlan_id = -1};
 
 	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));
 	memcpy(packet.dgid, to->gid, sizeof(packet.dgid));
@@ -236,7 +236,7 @@ TEST(qp_receive__a_notification_must_be_of_the_peer)
 	packet.dgid[15] ^= 1;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	packet = notification(B);
-	packet.vlan_tci = 5;
+	packet.vlan_id = 5;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), 3);
 	packet = notification(B);

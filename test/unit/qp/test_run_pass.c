@@ -210,9 +210,9 @@ TEST(pass__only_the_stand_in_answers)
 	packet.sgid[15] ^= 1;
 	expect_dropped(&packet);
 	packet.sgid[15] ^= 1;
-	packet.vlan_tci = 5;
+	packet.vlan_id = 5;
 	expect_dropped(&packet);
-	packet.vlan_tci = -1;
+	packet.vlan_id = -1;
 	/* Another program of the same host, as the port's owner says. */
 	packet.src_mac = marked;
 	wire_mark_sender(marked, STAND_IN ^ 1u << WIRE_QPN_BLOCK_SHIFT);

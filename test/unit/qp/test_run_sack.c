@@ -280,7 +280,7 @@ TEST(qp_receive__a_selective_acknowledgement_comes_from_the_peer_only)
 	packet.sgid[15] ^= 1;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	packet.sgid[15] ^= 1;
-	packet.vlan_tci = 5;
+	packet.vlan_id = 5;
 	qp_receive(A->qp, &packet, rig.now_ns);
 	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), 2);
 	assert_int_equal(rig_counter(COUNTER_sacks_received), 0);

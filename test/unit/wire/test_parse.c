@@ -155,6 +155,7 @@ TEST(packet_parse__reads_ipv4)
 	assert_int_equal(packet.tclass, 0x6a);
 	assert_int_equal(packet.hop_limit, 61);
 	assert_int_equal(packet.vlan_tci, -1);
+	assert_int_equal(packet.vlan_id, -1);
 	assert_int_equal(packet.udp_sport, 0xc123);
 	assert_memory_equal(packet.sgid, sgid, 16);
 	assert_memory_equal(packet.dgid, dgid, 16);
@@ -183,10 +184,12 @@ TEST(packet_parse__reads_a_vlan_tag)
 	make(false, true, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_int_equal(packet.vlan_tci, 0xa005);
+	assert_int_equal(packet.vlan_id, 5);
 	assert_ptr_equal(packet.l3, frame + 18);
 	make(true, true, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	assert_int_equal(parse(), PACKET_OK);
 	assert_int_equal(packet.vlan_tci, 0xa005);
+	assert_int_equal(packet.vlan_id, 5);
 	assert_int_equal(packet.payload_len, 8);
 }
 

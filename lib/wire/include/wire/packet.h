@@ -33,6 +33,7 @@ struct packet {
 	uint8_t tclass; /* DSCP and ECN */
 	uint8_t hop_limit;
 	int32_t vlan_tci; /* -1 without a tag */
+	int32_t vlan_id;  /* as vlan_of_tci returns it */
 	uint16_t udp_sport;
 	/* IPv6 form; an IPv4 address as ::ffff:a.b.c.d (A17.4.5.1.2) */
 	uint8_t sgid[16];
