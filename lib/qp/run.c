@@ -80,7 +80,9 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		if (loss_waits_for_peer(&qp->loss))
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
-		fault = completer_executed(&qp->completer);
+		if (unlikely(qp->requester.executed))
+			fault = completer_executed(&qp->completer);
+		qp->requester.executed = false;
 		loss_on_poll(&qp->loss, top, sent > 0 || more, now_ns);
 		break;
 	}
@@ -108,10 +110,11 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 static bool qp_run_replies(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			   unsigned int *budget)
 {
-	enum fault fault;
-	bool more;
+	enum fault fault = FAULT_NONE;
+	bool more = false;
 
-	*budget -= replies_send(&qp->replies, sink, *budget, &more, &fault);
+	if (replies_due(&qp->replies))
+		*budget -= replies_send(&qp->replies, sink, *budget, &more, &fault);
 	if (unlikely(qp->replies.absent)) {
 		qp_await_pages(qp, now_ns);
 		more |= qp_owes_pass(qp);

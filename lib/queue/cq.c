@@ -126,7 +126,7 @@ static void raise_if_armed(struct cq *cq, bool solicited)
 }
 
 /* Handle a completion for which the queue has no room. */
-static int overrun(struct cq *cq)
+static __rte_noinline int overrun(struct cq *cq)
 {
 	if (cq->ignores_overrun)
 		return 0;
@@ -156,6 +156,23 @@ static void note_solicited(struct cq *cq, bool solicited, uint32_t prod, uint32_
 		__atomic_store_n(&cq->solicited, prod - waiting, __ATOMIC_RELAXED);
 }
 
+/* Show the completion at index `prod`, and tell those who wait for it. */
+static __rte_noinline void show_and_tell(struct cq *cq, bool solicited, uint32_t prod,
+					 uint32_t waiting)
+{
+	note_solicited(cq, solicited, prod, waiting);
+	/*
+	 * Store `prod` before loading `armed`; the other side stores `armed` before it loads `prod`
+	 * (cq_arm). So at least one side sees the other's store, and no completion is left without
+	 * an event. The store also releases `solicited`.
+	 */
+	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
+	/* 2^32 completions later this index would be in the queue again. */
+	if (unlikely(prod + 1 - __atomic_load_n(&cq->reported, __ATOMIC_RELAXED) > CQ_ENTRIES_MAX))
+		__atomic_store_n(&cq->reported, prod - waiting, __ATOMIC_RELAXED);
+	raise_if_armed(cq, solicited);
+}
+
 static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	const uint32_t prod = cq->prod;
@@ -169,22 +186,10 @@ static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
 	if (unlikely(cq->ring.stamps != NULL))
 		cq->ring.stamps[prod & cq->ring.mask] = stamp(cq);
-	if (!cq->channel) {
+	if (cq->channel)
+		show_and_tell(cq, solicited || wc->status != IBV_WC_SUCCESS, prod, waiting);
+	else
 		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
-		return 0;
-	}
-	solicited |= wc->status != IBV_WC_SUCCESS;
-	note_solicited(cq, solicited, prod, waiting);
-	/*
-	 * Store `prod` before loading `armed`; the other side stores `armed` before it loads `prod`
-	 * (cq_arm). So at least one side sees the other's store, and no completion is left without
-	 * an event. The store also releases `solicited`.
-	 */
-	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
-	/* 2^32 completions later this index would be in the queue again. */
-	if (unlikely(prod + 1 - __atomic_load_n(&cq->reported, __ATOMIC_RELAXED) > CQ_ENTRIES_MAX))
-		__atomic_store_n(&cq->reported, prod - waiting, __ATOMIC_RELAXED);
-	raise_if_armed(cq, solicited);
 	return 0;
 }
 

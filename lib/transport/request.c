@@ -309,9 +309,12 @@ static __rte_always_inline void request_advance(struct requester *requester,
 	} else {
 		loss_sent_new(loss, request->psns);
 	}
-	requester->place_psn = loss->next;
-	if (request->last)
+	if (plain && request->last)
+		request_stand_at(requester, requester->sq->next + 1);
+	else if (request->last)
 		request_pass(requester);
+	else
+		requester->place_psn = loss->next;
 }
 
 /* Note a packet that was sent again, alone. */

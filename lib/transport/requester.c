@@ -27,6 +27,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS - 1 : 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
+	requester->executed = false;
 }
 
 /* Return the PSNs that a message uses: one for each packet, at least one (IBTA 9.7.2). */
@@ -132,6 +133,7 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 		wqe->first_psn = requester->loss->next;
 		wqe->last_psn = psn_add(wqe->first_psn, -1);
 		wqe->started = true;
+		requester->executed = true;
 	}
 	request_pass(requester);
 	return true;

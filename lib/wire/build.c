@@ -150,11 +150,12 @@ static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, ui
 	return 0;
 }
 
-/* Write the lengths, which complete the headers. Return the number of pad bytes. */
-static __rte_always_inline uint32_t seal_lengths(struct packet_out *out)
+/* Write the lengths of a packet of `len` bytes, which complete the headers. Return the number of
+ * pad bytes. */
+static __rte_always_inline uint32_t seal_lengths(struct packet_out *out, uint32_t len)
 {
 	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
-	const uint32_t l4_len = packet_length(out) - out->l4_off;
+	const uint32_t l4_len = len - out->l4_off;
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
 	struct bth *bth = (struct bth *)(udp + 1);
 
@@ -179,18 +180,20 @@ static void seal_icrc(const struct seal *seal, uint8_t *at)
 /* Finish an unsealed packet: the receiver checks neither ICRC nor UDP checksum, so write zeros. */
 static int seal_nothing(struct packet_out *out)
 {
-	const uint32_t pad = seal_lengths(out);
+	const uint32_t len = packet_length(out);
+	const uint32_t pad = seal_lengths(out, len);
 	uint8_t *tail = out->frame + out->hdr_len + out->payload_len;
 
 	/* The pad is shorter than the ICRC: two stores cover both. */
 	memset(tail, 0, WIRE_ICRC_LEN);
 	memset(tail + pad, 0, WIRE_ICRC_LEN);
-	return unlikely(gather_guarded(out) != 0) ? -EFAULT : (int)packet_length(out);
+	return unlikely(gather_guarded(out) != 0) ? -EFAULT : (int)len;
 }
 
 static __rte_noinline int seal_with_icrc(struct packet_out *out)
 {
-	const uint32_t pad = seal_lengths(out);
+	const uint32_t len = packet_length(out);
+	const uint32_t pad = seal_lengths(out, len);
 	uint8_t *tail = out->frame + out->hdr_len + out->payload_len;
 	const struct bth *bth =
 		(const struct bth *)(out->frame + out->l4_off + sizeof(struct rte_udp_hdr));
@@ -205,7 +208,7 @@ static __rte_noinline int seal_with_icrc(struct packet_out *out)
 	if (unlikely(rc != 0))
 		return rc;
 	seal_icrc(&seal, tail + pad);
-	return (int)packet_length(out);
+	return (int)len;
 }
 
 int packet_seal(struct packet_out *out)
@@ -225,7 +228,7 @@ static void seal_in_place(void *arg)
 
 int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
 {
-	const uint32_t pad = seal_lengths(out);
+	const uint32_t pad = seal_lengths(out, packet_length(out));
 	struct seal seal = {
 		.out = out,
 		.state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,

@@ -121,7 +121,7 @@ void client_direct_send(struct share_client *client, struct client_direct *direc
 	client_drop(client, direct, mbufs + sent, (uint16_t)(n - sent));
 }
 
-static void direct_ring_doorbell(struct client_direct *direct)
+static __rte_noinline void direct_ring_doorbell(struct client_direct *direct)
 {
 	int cancel_state;
 
@@ -169,6 +169,7 @@ static bool client_fetches_all(const struct share_client *client)
 static uint16_t direct_lend(struct share_client *client, struct client_direct *direct,
 			    struct rte_mbuf **mbufs, uint16_t n)
 {
+	const uint16_t origin = client->spares_icrc ? PORT_HANDED_OVER : PORT_PASSED_ON;
 	struct share_packet packets[BURST_MAX];
 	uint16_t received = 0;
 	uint32_t count, first;
@@ -189,7 +190,7 @@ static uint16_t direct_lend(struct share_client *client, struct client_direct *d
 		mbuf->data_off = 0;
 		mbuf->data_len = packets[i].len;
 		mbuf->pkt_len = packets[i].len;
-		mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : PORT_PASSED_ON;
+		mbuf->port = origin;
 		if (packets[i].len >= METER_LONG)
 			client->taker.bytes += packets[i].len;
 		mbufs[received++] = mbuf;

@@ -211,6 +211,18 @@ static bool engine_is_wanted(const struct engine *engine)
 	return shared_load(&engine->kicks, __ATOMIC_SEQ_CST) != NULL;
 }
 
+/* A thread that kicked meanwhile has left: this thread must run its work. Return true if the helper
+ * is missed. */
+static __rte_noinline bool engine_run_left(struct engine *engine, bool missed)
+{
+	while (engine_is_wanted(engine) && engine_try(engine)) {
+		engine_transmit(engine);
+		missed = helper_is_missed(engine);
+		owner_unlock(&engine->owner);
+	}
+	return missed;
+}
+
 void engine_release(struct engine *engine)
 {
 	const bool uncancelled = engine->uncancelled;
@@ -218,13 +230,9 @@ void engine_release(struct engine *engine)
 	bool missed = helper_is_missed(engine);
 
 	owner_unlock(&engine->owner);
-	/* A thread that kicked meanwhile has left: this thread must run its work. */
-	while (engine_is_wanted(engine) && engine_try(engine)) {
-		engine_transmit(engine);
-		missed = helper_is_missed(engine);
-		owner_unlock(&engine->owner);
-	}
-	if (missed)
+	if (unlikely(engine_is_wanted(engine)))
+		missed = engine_run_left(engine, missed);
+	if (unlikely(missed))
 		handover_call(engine, CALL_TO_LOOK);
 	if (unlikely(uncancelled))
 		cancel_restore(cancel_state);

@@ -41,10 +41,12 @@ static bool rx_sums_are_good(uint64_t flags)
 static unsigned int rx_knows(const struct engine *engine, const struct rte_mbuf *mbuf,
 			     enum rx_source source)
 {
-	unsigned int known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
+	unsigned int known;
 
+	/* Of a trusted sender's frame nothing else need be known. */
 	if (source == RX_LOOPED || mbuf->port == PORT_HANDED_OVER)
-		known |= FRAME_TRUSTED;
+		return FRAME_TRUSTED;
+	known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
 	if (mbuf->port == PORT_VERIFIED)
 		known |= FRAME_ICRC_GOOD;
 	if (mbuf->port == PORT_PASSED_ON || unlikely(engine->link->port.passed_on))

@@ -59,7 +59,7 @@ static void tx_push(struct tx *tx)
 	counters_add(tx->counters, COUNTER_tx_bytes, tx->placed_bytes);
 	tx->placed = 0;
 	tx->placed_bytes = 0;
-	if (port->ops->place)
+	if (tx->stored[STORE_ROUND] + tx->stored[STORE_PAST] > 0)
 		tx_count_stores(tx);
 }
 
@@ -125,12 +125,8 @@ void tx_send_held(struct tx *tx)
 	tx_count_late_drops(tx);
 }
 
-void tx_flush_some(struct tx *tx)
+static __rte_noinline void tx_flush_pending(struct tx *tx)
 {
-	if (tx->placed > 0)
-		tx_push(tx);
-	if (tx->count == 0)
-		return;
 	if (!tx->connected) {
 		counters_add(tx->counters, COUNTER_tx_unconnected, tx->count);
 		tx_drop_pending(tx);
@@ -138,6 +134,14 @@ void tx_flush_some(struct tx *tx)
 	}
 	if (tx_burst(tx) > 0)
 		tx->given_up = false;
+}
+
+void tx_flush_some(struct tx *tx)
+{
+	if (tx->placed > 0)
+		tx_push(tx);
+	if (tx->count > 0)
+		tx_flush_pending(tx);
 }
 
 static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
@@ -204,20 +208,10 @@ static uint8_t *tx_find_offer(const struct tx *tx)
 	return port->ops->offer(port->ops_arg);
 }
 
-/* Return the place for the next packet. The port and the loopback must both have room, because the
+/* Return a place for the next packet. The port and the loopback must both have room, because the
  * packet's destination is known only when it is built. */
-static struct packet_out *tx_get(struct packet_sink *sink)
+static __rte_noinline struct packet_out *tx_find_next(struct tx *tx)
 {
-	struct tx *tx = (struct tx *)(void *)sink;
-
-	/* The last packet was built in an offered place, and what allowed that is still so. */
-	if (tx->offer_qpn != 0 && tx->placed < TX_BATCH && tx->count == 0) {
-		tx->offer = tx->port->ops->offer(tx->port->ops_arg);
-		if (likely(tx->offer)) {
-			tx->out.frame = tx->offer;
-			return &tx->out;
-		}
-	}
 	if (tx->count == TX_BATCH || tx->placed == TX_BATCH)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
@@ -236,6 +230,20 @@ stuck:
 		counters_add(tx->counters, COUNTER_tx_no_buffer, 1);
 	tx->stuck = true;
 	return NULL;
+}
+
+static struct packet_out *tx_get(struct packet_sink *sink)
+{
+	struct tx *tx = (struct tx *)(void *)sink;
+
+	/* The last packet was built in an offered place, and what allowed that is still so. */
+	if (tx->offer_qpn != 0 && tx->placed < TX_BATCH && tx->count == 0) {
+		tx->offer = tx->port->ops->offer(tx->port->ops_arg);
+		tx->out.frame = tx->offer;
+		if (likely(tx->offer))
+			return &tx->out;
+	}
+	return tx_find_next(tx);
 }
 
 /* Copy a multicast packet to ourselves, because our own queue pairs may be in the group. Without a
@@ -429,9 +437,10 @@ static bool tx_wants_place(const struct tx *tx, const struct packet_out *out)
 	       (out->unsealed && !tx->was_short && tx->port->ops->offer);
 }
 
-static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
+/* Return true if a packet may be built in a place that the port offers, if it offers any. */
+static bool tx_is_short(const struct packet_out *out)
 {
-	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
+	return out->unsealed && packet_length(out) <= PORT_OFFER_BYTES;
 }
 
 /* Return true if a packet to a queue pair may be sent from the offered place. Most packets are to
@@ -497,7 +506,7 @@ static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out
 	if (unlikely(tx->offer != NULL))
 		tx_leave_offer(tx, out);
 	tx->offer_qpn = 0;
-	tx->was_short = tx_is_short(tx, out);
+	tx->was_short = tx->port->ops->offer && tx_is_short(out);
 	if (tx_wants_place(tx, out) && !to_group && tx_may_place(tx, out, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
@@ -539,7 +548,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
 	out->udp_sum_by_port = tx->port->sums_udp;
 	out->ip_id = tx_next_id(tx, out->again);
-	if (tx->offer && likely(tx_is_short(tx, out) && tx_suits(tx, qpn)))
+	if (tx->offer && likely(tx_is_short(out) && tx_suits(tx, qpn)))
 		return tx_put_in_offer(tx, out);
 	return tx_put_in_buffer(tx, out, is_local, qpn);
 }

@@ -99,11 +99,6 @@ uint32_t direct_take(struct direct_rx *rx, struct share_packet *packets, uint32_
 	return taken;
 }
 
-void direct_done(struct direct_rx *rx, uint32_t index)
-{
-	rx->done[index % DIRECT_SLOTS] = true;
-}
-
 void direct_give_back(struct direct_rx *rx)
 {
 	uint32_t own = rx->own;

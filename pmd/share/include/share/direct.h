@@ -217,7 +217,10 @@ static inline uint8_t *direct_frame(const struct direct_rx *rx, uint32_t index,
 }
 
 /** Release the packet at an index. */
-void direct_done(struct direct_rx *rx, uint32_t index);
+static inline void direct_done(struct direct_rx *rx, uint32_t index)
+{
+	rx->done[index % DIRECT_SLOTS] = true;
+}
 
 /** Give the released packets back to the sender. */
 void direct_give_back(struct direct_rx *rx);
