@@ -88,6 +88,21 @@ TEST(qp_modify__without_memory_is_an_error)
 	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
 }
 
+TEST(qp_modify__to_reset_gives_back_the_memory_for_losses)
+{
+	int rc;
+
+	for (int round = 0; round < 2; round++) {
+		end_raise(A, IBV_QPS_RTR);
+		A->attr.timeout = 0;
+		is_full = round == 1;
+		rc = end_modify(A, IBV_QPS_RTS);
+		is_full = false;
+		assert_int_equal(rc, round == 0 ? 0 : -ENOMEM);
+		assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	}
+}
+
 /* Whatever cannot be allocated. */
 TEST(qp_create__without_memory_leaves_nothing)
 {
