@@ -34,6 +34,17 @@ static void expect(int fd, size_t first, unsigned int count, const bool *expecte
 		assert_int_equal(there[i], expected[first + i]);
 }
 
+static unsigned int asked; /* calls of mincore */
+
+int __real_mincore(void *addr, size_t length, unsigned char *vec);
+int __wrap_mincore(void *addr, size_t length, unsigned char *vec);
+
+int __wrap_mincore(void *addr, size_t length, unsigned char *vec)
+{
+	asked++;
+	return __real_mincore(addr, length, vec);
+}
+
 /* Both ways to ask agree, also about a page that is not mapped, which mincore refuses. */
 TEST(pages_ask__tells_of_each_page_whether_it_is_there)
 {
@@ -63,6 +74,18 @@ TEST(pages_ask__tells_of_each_page_whether_it_is_there)
 		expect(fds[i], 6, 1, expected);
 	}
 	pages_close(fds[0]);
+}
+
+TEST(pages_ask__asks_once_about_pages_that_are_all_mapped)
+{
+	bool there[ENV_PAGES];
+
+	asked = 0;
+	pages_ask(NO_PAGEMAP, at(0), ENV_PAGES, false, there);
+	assert_int_equal(asked, 1);
+	assert_int_equal(munmap((void *)at(6), env.page), 0);
+	pages_ask(NO_PAGEMAP, at(0), ENV_PAGES, false, there);
+	assert_int_equal(asked, 2 + ENV_PAGES);
 }
 
 TEST(pages_ask__of_no_more_pages_than_it_can)
