@@ -9,7 +9,7 @@ struct completer_rig completer_rig;
 
 int completer_rig_set_up(TEST_STATE)
 {
-	const struct sq_attr attr = {.max_wr = 128, .max_sge = 4};
+	const struct sq_attr attr = {.max_wr = 512, .max_sge = 4};
 
 	fixture_set_up(&rig.fixture, MTU, CQE);
 	region_set_up(&rig.memory, rig.fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);

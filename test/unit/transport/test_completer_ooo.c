@@ -56,6 +56,8 @@ TEST(completer_receive__relaxed_memory_takes_out_of_order_responses_at_once)
 	region_expect_pattern(&relaxed, 3 * MTU, 10, SEED + 2);
 	region_expect_pattern(&rig.memory, 0, MTU, SEED);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_out_of_order_placed), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rx_payload_bytes_written),
+			 MTU);
 	expect_none();
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);

@@ -364,6 +364,30 @@ TEST(completer_sack__work_does_not_depend_on_the_bits)
 	loss_check(&rig.loss);
 }
 
+/* Only READs and atomics limit how many requests one report is compared with. */
+TEST(completer_sack__of_many_messages)
+{
+	const uint32_t packets = 300;
+	uint8_t bytes[40] = {0};
+	const struct packet_fields fields = {.opcode = OPCODE_SACK,
+					     .psn = 1 + FIRST_PSN,
+					     .capability = CAPABILITY,
+					     .serial = 1,
+					     .payload = bytes,
+					     .len = sizeof(bytes)};
+
+	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = packets;
+	for (uint64_t i = 0; i < packets; i++)
+		post(i, IBV_WR_RDMA_WRITE, 8);
+	assert_int_equal(send_all(), packets);
+	/* The newest one has come. */
+	bytes[(packets - 2) / 8] = 1u << (packets - 2) % 8;
+	assert_int_equal(
+		completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS),
+		FAULT_NONE);
+	assert_int_equal(send_all(), packets - 1);
+}
+
 /* A peer that says in turn that it keeps packets and that it does not is believed once in a round
  * trip. Else each of its packets would have the whole window sent again. */
 TEST(completer_sack__dropping_is_believed_once_in_a_round_trip)
@@ -784,6 +808,8 @@ TEST(completer_sack__missing_responses_are_all_asked_for_at_once)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU, .capability = CAPABILITY);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 6, .len = MTU, .capability = CAPABILITY);
 	EXPECT_SENT(2, 4);
+	/* Each response behind a gap has shown a new one. */
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_implied_nak_seq_err), 2);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 1)->dma_length, 2 * MTU);
 	/* The second answer comes, and not the first. */
@@ -876,6 +902,8 @@ TEST(requester_send__copies_of_a_long_read_leave_while_packets_get_lost)
 		EXPECT_SENT(17, 19, 35);
 	else
 		EXPECT_SENT(17, 19, 19, 19, 35);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets),
+			 rig.fixture.catcher.count - 2);
 	for (unsigned int i = 1; i + 1 < rig.fixture.catcher.count; i++)
 		assert_int_equal(catcher_at(&rig.fixture.catcher, i)->dma_length, 16 * MTU);
 	assert_int_equal(rig.loss.responses, 3);

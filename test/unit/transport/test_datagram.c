@@ -142,6 +142,7 @@ TEST(datagram_send__one_packet_a_message)
 	assert_memory_equal(sent(1)->payload, memory.bytes, MTU);
 	assert_int_equal(fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
 	fixture_completion(fixture.cq, 2, IBV_WC_SUCCESS);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_tx_payload_bytes_read), MTU);
 }
 
 TEST(datagram_send__immediate_solicited_and_inline)
@@ -320,6 +321,8 @@ TEST(datagram_receive__stores_the_message_behind_forty_bytes)
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(memory.bytes[GRH + i], pattern_byte(77, i));
 	region_expect_pattern(&memory, GRH + 100, MEMORY - GRH - 100, SEED);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_payload_bytes_written),
+			 GRH + 100);
 }
 
 TEST(datagram_receive__tells_ipv6_header_and_packet_type)
@@ -360,6 +363,7 @@ TEST(datagram_receive__what_does_not_fit_is_dropped_and_the_request_waits)
 	post_receive(1, 0, GRH + 8);
 	assert_int_equal(take(QKEY, 9), FAULT_NONE);
 	fixture_no_completion(recv_cq);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_local_length_error), 1);
 	region_expect_pattern(&memory, 0, MEMORY, SEED);
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
 	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).byte_len, GRH + 8);
@@ -371,6 +375,7 @@ TEST(datagram_receive__longer_than_the_port_carries)
 	post_receive(1, 0, MEMORY);
 	assert_int_equal(take(QKEY, MTU + 1), FAULT_NONE);
 	fixture_no_completion(recv_cq);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_no_receive), 1);
 	assert_int_equal(take(QKEY, MTU), FAULT_NONE);
 	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
 }
@@ -383,6 +388,7 @@ TEST(datagram_receive__memory_that_may_not_be_written)
 	assert_int_equal(rq_post(&rq, &wr, &bad), 0);
 	assert_int_equal(take(QKEY, 8), FAULT_RECEIVE_PROTECTION);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_operational_errors), 1);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_cqe_error), 1);
 	fixture_completion(recv_cq, 1, IBV_WC_LOC_PROT_ERR);
 }
 

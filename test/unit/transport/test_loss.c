@@ -32,6 +32,20 @@ TEST(completer_receive__a_missing_response_alone_is_asked_for_again)
 	assert_int_equal(rig.loss.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
+TEST(completer_receive__a_nak_behind_a_missing_response_sends_all_again)
+{
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_SEND, 8);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	nak(1);
+	expect_none();
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_implied_nak_seq_err), 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_packet_seq_err), 0);
+	assert_int_equal(send_all(), 3);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+}
+
 TEST(completer_receive__an_acknowledgement_does_not_complete_a_read)
 {
 	static const enum ibv_wr_opcode requests[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP};

@@ -28,6 +28,7 @@ TEST(completer_receive__a_peer_that_keeps_is_remembered)
 	for (uint64_t i = 1; i <= 3; i++)
 		expect_success(i);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 2);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_packet_seq_err), 2);
 }
 
 TEST(completer_receive__a_peer_that_drops_gets_everything_again)

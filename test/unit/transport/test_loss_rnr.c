@@ -145,4 +145,5 @@ TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 			 FAULT_NONE);
 	assert_false(loss_is_selective(&rig.loss));
 	assert_int_equal(send_all(), 0);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rnr_nak_retry_err), 2);
 }

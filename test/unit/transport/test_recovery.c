@@ -3,8 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <rte_common.h>
-
 #include "transport/recovery.h"
 #include "test.h"
 
@@ -490,107 +488,6 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 	assert_int_equal(recovery.srtt_ns, takes_ns);
 }
 
-/* An answer to an older packet has made the guess far too short, and each probe ends a measurement.
- */
-TEST(recovery_probe_sack_peer__probes_that_come_too_early_come_later)
-{
-	const uint64_t takes_ns = 20 * RECOVERY_SACK_PROBE_MIN_NS;
-	int probes = 0;
-
-	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.sack_capable = true;
-	recovery.answered = true;
-	recovery.srtt_ns = 50;
-	for (int i = 0; i < 10; i++) {
-		recovery_sent(&recovery, NOW_NS);
-		recovery_time(&recovery, LAST, NOW_NS);
-		while (recovery.retransmit_ns < NOW_NS + takes_ns) {
-			const uint64_t probe_ns = recovery.retransmit_ns;
-
-			assert_int_equal(recovery_expire(&recovery, false, probe_ns),
-					 RECOVERY_RETRANSMIT);
-			recovery_probe_sack_peer(&recovery, LAST, probe_ns);
-			probes++;
-		}
-		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
-		recovery_progress(&recovery, NOW_NS + takes_ns, false);
-	}
-	assert_in_range(probes, 1, 4);
-	assert_int_equal(recovery.srtt_ns, takes_ns);
-	/* A probe ends the measurement, and measures nothing itself: it may be for a lost packet.
-	 */
-	recovery_sent(&recovery, NOW_NS);
-	recovery_time(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
-			 RECOVERY_RETRANSMIT);
-	recovery_probe_sack_peer(&recovery, LAST, NOW_NS + 2 * takes_ns);
-	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 9 * takes_ns);
-	assert_int_equal(recovery.srtt_ns, takes_ns);
-}
-
-/* Send a packet, answer it after this time, and send probes meanwhile. Return how many. */
-static int probe_until(uint64_t takes_ns)
-{
-	int probes = 0;
-
-	recovery_sent(&recovery, NOW_NS);
-	recovery_time(&recovery, LAST, NOW_NS);
-	while (recovery.retransmit_ns < NOW_NS + takes_ns) {
-		const uint64_t probe_ns = recovery.retransmit_ns;
-
-		assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
-		recovery_probe_sack_peer(&recovery, LAST, probe_ns);
-		recovery_sent(&recovery, probe_ns);
-		recovery_sent_again(&recovery, LAST, BEHIND_LAST);
-		probes++;
-	}
-	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
-	recovery_progress(&recovery, NOW_NS + takes_ns, false);
-	return probes;
-}
-
-TEST(recovery_probe_sack_peer__a_longer_path_is_measured)
-{
-	static const uint64_t longer_ns[] = {5 * RECOVERY_SACK_PROBE_MIN_NS,
-					     8 * RECOVERY_SACK_PROBE_MIN_NS,
-					     800 * RECOVERY_SACK_PROBE_MIN_NS};
-
-	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.sack_capable = true;
-	for (int i = 0; i < 10; i++)
-		assert_int_equal(probe_until(RECOVERY_SACK_PROBE_MIN_NS / 4), 0);
-	for (size_t path = 0; path < RTE_DIM(longer_ns); path++) {
-		int messages = 0;
-
-		while (messages < 100 && probe_until(longer_ns[path]) > 0)
-			messages++;
-		assert_int_equal(messages, RECOVERY_PROBED_MAX);
-		assert_int_equal(recovery.srtt_ns, longer_ns[path]);
-		assert_int_equal(recovery.min_rtt_ns, longer_ns[path]);
-		for (int i = 0; i < 100; i++)
-			assert_int_equal(probe_until(longer_ns[path]), 0);
-	}
-}
-
-/* Probes for lost packets, with measurements of others between them, change nothing. */
-TEST(recovery_probe_sack_peer__losses_are_no_longer_path)
-{
-	const uint64_t takes_ns = 2 * RECOVERY_SACK_PROBE_MIN_NS;
-
-	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.sack_capable = true;
-	for (int i = 0; i < 10; i++)
-		answer_after(takes_ns);
-	for (int i = 0; i < 100; i++) {
-		if (i % RECOVERY_PROBED_MAX == 0)
-			answer_after(takes_ns);
-		else
-			assert_int_equal(probe_until(2 * takes_ns), 1);
-		assert_int_equal(recovery.srtt_ns, takes_ns);
-		assert_int_equal(recovery.min_rtt_ns, takes_ns);
-	}
-}
-
 TEST(recovery_sent__no_probes_beside_a_short_timer)
 {
 	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_RETRANSMIT_NS;
@@ -738,35 +635,4 @@ TEST(recovery_hasten__does_not_begin_a_timer)
 	recovery_hasten(&recovery, NOW_NS + 1);
 	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 	expect(RECOVERY_RNR_WAIT, recovery.deadline_ns);
-}
-
-/* A SACK-capable peer has time to answer the newest packet. */
-TEST(recovery_expire__a_probe_is_early_for_the_newest_packet_of_a_sack_capable_peer)
-{
-	static const struct {
-		bool sack_capable, is_retransmission, is_early;
-	} cases[] = {{true, false, true}, {true, true, false}, {false, false, false}};
-
-	recovery.timeout_ns = UINT64_C(1) << 40;
-	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		uint64_t due_ns;
-
-		recovery_reset(&recovery);
-		recovery.sack_capable = cases[i].sack_capable;
-		recovery_sent(&recovery, NOW_NS);
-		if (cases[i].is_retransmission)
-			recovery_retransmit(&recovery, NOW_NS, true);
-		due_ns = recovery.retransmit_ns;
-		recovery_sent(&recovery, NOW_NS + 10);
-		if (cases[i].is_early) {
-			assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_WAIT);
-			due_ns += 10;
-			assert_int_equal(recovery.retransmit_ns, due_ns);
-		}
-		assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_RETRANSMIT);
-		/* The second time it is not. */
-		due_ns = recovery.retransmit_ns;
-		recovery_sent(&recovery, due_ns - 1);
-		assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_RETRANSMIT);
-	}
 }

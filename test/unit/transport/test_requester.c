@@ -70,6 +70,14 @@ TEST(requester_send__first_middle_last_only_by_position)
 		}
 }
 
+TEST(requester_send__counts_the_bytes_that_it_reads)
+{
+	post(IBV_WR_RDMA_WRITE, 2 * MTU + 1, 0);
+	assert_int_equal(send_all(), 3);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_tx_payload_bytes_read),
+			 2 * MTU + 1);
+}
+
 TEST(requester_send__immediate_and_key_stand_in_the_last_packet)
 {
 	struct ibv_sge sge = region_sge(&rig.memory, 0, MTU + 1);

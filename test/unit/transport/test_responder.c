@@ -36,6 +36,8 @@ TEST(responder__a_send_of_several_packets_fills_the_list)
 	region_expect_pattern(&rig.inbox, 10, 90, SEED + 1);
 	region_expect_pattern(&rig.inbox, 100 + MTU - 10 + 3, 50, SEED + 1);
 	expect_aeth(ACK, 1, 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rx_payload_bytes_written),
+			 MTU + 3);
 }
 
 TEST(responder__psns_and_msns_wrap)
@@ -53,6 +55,8 @@ TEST(responder__psns_and_msns_wrap)
 	}
 	region_expect_pattern(&rig.memory, 3 * MTU + 1, MEMORY - 3 * MTU - 1, SEED);
 	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rx_payload_bytes_written),
+			 2 * (3 * MTU + 1));
 }
 
 TEST(responder__acknowledges_where_it_is_asked_to)
@@ -232,6 +236,8 @@ TEST(responder__atomics_change_memory_once_and_tell_what_it_held)
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->atomic_original, 6);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->msn, 3);
 	region_expect_pattern(&rig.memory, 8, MEMORY - 8, SEED);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rx_payload_bytes_written),
+			 3 * sizeof(*word));
 }
 
 TEST(responder__a_write_of_several_packets_with_immediate_takes_one_receive)

@@ -64,6 +64,24 @@ TEST(responder__the_next_gap_gets_its_nak_at_once)
 	expect_aeth(ACK, 7, 8);
 }
 
+/* What waits for a packet that is missing gets old; what waits for a receive request does not. */
+TEST(responder_forget_old__drops_what_was_kept_for_long)
+{
+	for (unsigned int refused = 0; refused < 2; refused++) {
+		if (refused)
+			EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
+		ooo_stamp(&rig.responder.ooo, psn_make(FIRST_PSN + 1), 1);
+		responder_forget_old(&rig.responder, 1 + RESPONDER_KEEP_NS);
+		assert_int_equal(rig.responder.ooo.count, 1);
+		responder_forget_old(&rig.responder, 2 + RESPONDER_KEEP_NS);
+		assert_int_equal(rig.responder.ooo.count, refused);
+		assert_int_equal(counted(COUNTER_out_of_order_late), !refused);
+		responder_ooo_tear_down(state);
+		responder_ooo_set_up(state);
+	}
+}
+
 /* The requester goes back, and the expected packet is lost again. */
 TEST(responder__a_kept_packet_that_comes_again_asks_again)
 {
