@@ -190,13 +190,12 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 	return RESPONDER_DONE;
 }
 
-/* Take a receive request if the packet needs one: a SEND's first packet, or a WRITE's with
- * immediate data. */
+/* Take a receive request if the packet of a SEND, or of a WRITE with immediate data, needs one: not
+ * behind a SEND's first packet. */
 static enum fault check_receive(struct responder *responder, const struct packet *packet,
 				uint32_t flags)
 {
-	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
-	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
+	if (!(flags & OPCODE_IS_SEND) || (flags & OPCODE_FIRST)) {
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
 			return responder->service != OPCODE_UC
 				       ? responder_not_ready(responder, packet)
