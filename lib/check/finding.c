@@ -32,6 +32,7 @@ static const char *const names[CHECK_RULES] = {
 	[CHECK_DEREGISTERED] = "deregistered-in-use",
 	[CHECK_UNSIGNALED] = "nothing-signaled",
 	[CHECK_SMALL_CQ] = "small-completion-queue",
+	[CHECK_SLEEP] = "lost-wake-up",
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */

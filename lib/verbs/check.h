@@ -4,19 +4,22 @@
 #ifndef VERBS_CHECK_H
 #define VERBS_CHECK_H
 
+#include <infiniband/verbs.h>
+
 #include "base/origin.h"
 #include "check/finding.h"
 
 struct face_context;
 struct face_mr;
 struct face_qp;
-struct ibv_cq_ex;
-struct ibv_qp_ex;
 struct verbs_context;
 struct face_mr;
 struct face_qp;
+struct ibv_comp_channel;
+struct ibv_context_ops;
 struct ibv_cq_ex;
 struct ibv_qp_ex;
+struct ibv_wc;
 struct verbs_context;
 
 /* check_leaks.c */
@@ -37,6 +40,17 @@ static inline void check_drop_origin(const void *object)
 	if (unlikely(check_wanted))
 		origin_drop(object);
 }
+
+/* check_poll.c */
+
+/** Let the fields of a completion that have no meaning have no likely value (ibv_poll_cq(3)). */
+void check_poison(struct ibv_wc *wc, enum ibv_qp_type type) __attribute__((cold));
+
+/** Put the function that watches arming into a context's table. `ops` has it already, or ours. */
+void check_notify(struct ibv_context_ops *ops);
+
+/** Look if a thread may sleep on the channel for ever. No lock. */
+void check_sleep(struct ibv_comp_channel *channel) __attribute__((cold));
 
 /* check_work.c: without checks these do nothing. */
 

@@ -204,6 +204,7 @@ static void note_sends(struct check_qp *qp, uint32_t before)
 		look_at_cq(qp, qp->face->ibv.send_cq);
 }
 
+/* ibv_bind_mw calls it, too. */
 static int operation_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct check_qp *qp = face_qp(ibv)->check;
@@ -216,24 +217,6 @@ static int operation_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struc
 	pthread_mutex_lock(&lock);
 	before = sq_prod(face_sq(qp->face));
 	rc = plain.post_send(ibv, wr, bad);
-	note_sends(qp, before);
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_unlock(&qp->order);
-	return rc;
-}
-
-static int operation_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	struct check_qp *qp = face_qp(ibv)->check;
-	uint32_t before;
-	int rc;
-
-	if (!qp)
-		return plain.bind_mw(ibv, mw, bind);
-	pthread_mutex_lock(&qp->order);
-	pthread_mutex_lock(&lock);
-	before = sq_prod(face_sq(qp->face));
-	rc = plain.bind_mw(ibv, mw, bind);
 	note_sends(qp, before);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&qp->order);
@@ -405,13 +388,8 @@ static void received(struct check_qp *qp, const struct ibv_wc *wc)
 	face_cq(qp->face->ibv.recv_cq)->due--;
 }
 
-/* A completion that the program gets now. `lock`. */
-static void polled(const struct device *device, const struct ibv_wc *wc)
+static void look_at_completion(struct check_qp *qp, const struct ibv_wc *wc)
 {
-	struct check_qp *qp = find(device, wc->qp_num);
-
-	if (!qp)
-		return;
 	/* Which requests have failed is not told exactly if wr_ids are equal. */
 	if (wc->status != IBV_WC_SUCCESS || qp->face->cntrs)
 		give_up(qp);
@@ -421,12 +399,24 @@ static void polled(const struct device *device, const struct ibv_wc *wc)
 		received(qp, wc);
 }
 
+/* A completion that the program gets now. `lock`. */
+static void polled(const struct face_cq *cq, struct ibv_wc *wc)
+{
+	struct check_qp *qp = find(cq->device, wc->qp_num);
+
+	if (!qp)
+		return;
+	look_at_completion(qp, wc);
+	check_poison(wc, qp->face->ibv.qp_type);
+}
+
 /* Let no thread that polls an empty queue keep others from the lock. */
 static int operation_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
-	const struct face_cq *cq = face_cq(ibv);
+	struct face_cq *cq = face_cq(ibv);
 	int got;
 
+	__atomic_store_n(&cq->armed_full, false, __ATOMIC_RELAXED);
 	if (n > 0 && cq_empty(cq->cq)) {
 		device_engine_poll(face_home(cq));
 		if (cq_empty(cq->cq))
@@ -435,7 +425,7 @@ static int operation_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	pthread_mutex_lock(&lock);
 	got = plain.poll_cq(ibv, n, wc);
 	for (int i = 0; i < got; i++)
-		polled(cq->device, &wc[i]);
+		polled(cq, &wc[i]);
 	pthread_mutex_unlock(&lock);
 	return got;
 }
@@ -443,12 +433,13 @@ static int operation_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 /* The thread holds the iterator's lock, so completions are looked at in their order. */
 static int iterated(struct ibv_cq_ex *ex, int rc)
 {
-	const struct face_cq *cq = (struct face_cq *)ex;
+	struct face_cq *cq = (struct face_cq *)ex;
 
+	__atomic_store_n(&cq->armed_full, false, __ATOMIC_RELAXED);
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&lock);
-	polled(cq->device, &cq->wc);
+	polled(cq, &cq->wc);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -473,10 +464,10 @@ void check_operations(struct verbs_context *verbs)
 	if (!plain.post_send)
 		plain = *ops;
 	pthread_mutex_unlock(&lock);
+	check_notify(ops);
 	ops->post_send = operation_post_send;
 	ops->post_recv = operation_post_recv;
 	ops->post_srq_recv = operation_post_srq_recv;
-	ops->bind_mw = operation_bind_mw;
 	ops->poll_cq = operation_poll_cq;
 }
 

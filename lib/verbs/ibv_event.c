@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "check.h"
 #include "queue/cq.h"
 #include "verbs_internal.h"
 
@@ -84,6 +85,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 
 	if (context_is_orphan(ibv->context))
 		return face_minus_one(-ENODEV);
+	if (unlikely(check_wanted))
+		check_sleep(ibv);
 	home_wait_channel(face_channel(ibv));
 	rc = unlikely(reason_wanted) ? read_watched(channel, &object, &code)
 				     : channel_read(channel, &object, &code);

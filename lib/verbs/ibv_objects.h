@@ -214,6 +214,7 @@ struct face_cq {
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
+	bool armed_full; /* check_poll.c: when it was armed, and it was not polled since; atomic */
 	uint32_t due; /* check_work.c: completions that posted requests will be, or are; its lock */
 
 	/* between ibv_start_poll and ibv_end_poll */

@@ -115,9 +115,16 @@ static void region_ended_in_use(void)
 /* Nothing is ever complete for the program: on an adapter no room of the queue is free again. */
 static void never_signaled(void)
 {
+	struct ibv_mw_bind bind = {.bind_info = {.mr = world.from,
+						 .addr = (uintptr_t)memory[0],
+						 .length = BYTES,
+						 .mw_access_flags = IBV_ACCESS_REMOTE_READ}};
+	struct ibv_mw *mw = ibv_alloc_mw(world.pd, IBV_MW_TYPE_1);
+
 	world.init.sq_sig_all = 0;
 	connect_both();
-	for (int i = 0; i < 17; i++) {
+	must(mw && ibv_bind_mw(world.a, mw, &bind) == 0, "ibv_bind_mw");
+	for (int i = 1; i < 17; i++) {
 		struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
 
 		wr.send_flags = i == 15 && !wrong ? IBV_SEND_SIGNALED : 0;
@@ -125,6 +132,7 @@ static void never_signaled(void)
 			await(0);
 	}
 	await(!wrong);
+	must(ibv_dealloc_mw(mw) == 0, "ibv_dealloc_mw");
 	zoo_tear_down();
 }
 
@@ -134,6 +142,49 @@ static void small_completion_queue(void)
 	connect_both();
 	for (int i = 0; i < 8; i++)
 		receive(BYTES);
+	zoo_tear_down();
+}
+
+/* Here an event comes at once for a completion that is there already. */
+static void armed_too_late(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	world.channel = ibv_create_comp_channel(world.context);
+	must(world.channel, "ibv_create_comp_channel");
+	connect_both();
+	if (!wrong)
+		must(ibv_req_notify_cq(world.cq, 0) == 0, "ibv_req_notify_cq");
+	must(post(request(IBV_WR_RDMA_WRITE)) == 0, "ibv_post_send");
+	if (wrong) {
+		sleep(1);
+		must(ibv_req_notify_cq(world.cq, 0) == 0, "ibv_req_notify_cq");
+	}
+	must(ibv_get_cq_event(world.channel, &cq, &context) == 0, "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	must(ibv_req_notify_cq(world.cq, 0) == 0, "ibv_req_notify_cq");
+	await(1);
+	zoo_tear_down();
+}
+
+/* After a failure wr_id, status, qp_num and vendor_err alone have a meaning. */
+static void opcode_of_failure(void)
+{
+	struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE);
+	struct ibv_wc wc;
+	int n;
+
+	connect_both();
+	wr.wr.rdma.rkey = 0;
+	must(post(wr) == 0, "ibv_post_send");
+	while ((n = ibv_poll_cq(world.cq, 1, &wc)) == 0)
+		;
+	must(n == 1 && wc.status == IBV_WC_REM_ACCESS_ERR && wc.wr_id == 7 &&
+		     wc.qp_num == world.a->qp_num,
+	     "ibv_poll_cq");
+	if (wrong)
+		must(wc.opcode == IBV_WC_RDMA_WRITE, "the opcode of a failure");
 	zoo_tear_down();
 }
 
@@ -147,5 +198,7 @@ const struct zoo_case zoo_check[] = {
 	CASE(region_ended_in_use),
 	CASE(never_signaled),
 	CASE(small_completion_queue),
+	CASE(armed_too_late),
+	CASE(opcode_of_failure),
 	{NULL, NULL},
 };
