@@ -20,14 +20,19 @@ static void place(void *arg)
 	place_strict(placement->dst, placement->src, placement->len, placement->next);
 }
 
-int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
+static __rte_noinline int place_bytes(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
 {
 	struct placement placement = {.dst = dst, .src = src, .len = len, .next = next};
 
+	return guard_run(place, &placement);
+}
+
+int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
+{
 	/* Do what place_strict does with an aligned word. */
 	if (len == sizeof(uint64_t) && likely((uintptr_t)dst % sizeof(uint64_t) == 0)) {
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return guard_copy_word(dst, src);
 	}
-	return guard_run(place, &placement);
+	return place_bytes(dst, src, len, next);
 }

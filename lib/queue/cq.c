@@ -156,10 +156,17 @@ static void note_solicited(struct cq *cq, bool solicited, uint32_t prod, uint32_
 		__atomic_store_n(&cq->solicited, prod - waiting, __ATOMIC_RELAXED);
 }
 
-/* Show the completion at index `prod`, and tell those who wait for it. */
-static __rte_noinline void show_and_tell(struct cq *cq, bool solicited, uint32_t prod,
-					 uint32_t waiting)
+/* Show the completion at index `prod` in a queue with stamps or events: stamp it, and tell those
+ * who wait for it. Return 0. */
+static __rte_noinline int show_and_tell(struct cq *cq, bool solicited, uint32_t prod,
+					uint32_t waiting)
 {
+	if (cq->ring.stamps != NULL)
+		cq->ring.stamps[prod & cq->ring.mask] = stamp(cq);
+	if (cq->channel == NULL) {
+		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
+		return 0;
+	}
 	note_solicited(cq, solicited, prod, waiting);
 	/*
 	 * Store `prod` before loading `armed`; the other side stores `armed` before it loads `prod`
@@ -171,6 +178,7 @@ static __rte_noinline void show_and_tell(struct cq *cq, bool solicited, uint32_t
 	if (unlikely(prod + 1 - __atomic_load_n(&cq->reported, __ATOMIC_RELAXED) > CQ_ENTRIES_MAX))
 		__atomic_store_n(&cq->reported, prod - waiting, __ATOMIC_RELAXED);
 	raise_if_armed(cq, solicited);
+	return 0;
 }
 
 static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
@@ -184,12 +192,9 @@ static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool
 	/* After the queue has been empty, report the next overrun again. */
 	cq->overrun_told &= waiting != 0;
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
-	if (unlikely(cq->ring.stamps != NULL))
-		cq->ring.stamps[prod & cq->ring.mask] = stamp(cq);
-	if (cq->channel)
-		show_and_tell(cq, solicited || wc->status != IBV_WC_SUCCESS, prod, waiting);
-	else
-		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
+	if (cq->ring.stamps != NULL || cq->channel != NULL)
+		return show_and_tell(cq, solicited || wc->status != IBV_WC_SUCCESS, prod, waiting);
+	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 

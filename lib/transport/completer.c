@@ -91,7 +91,7 @@ enum fault completer_done(struct completer *completer)
 	return done(completer);
 }
 
-enum fault completer_executed(struct completer *completer)
+static __rte_always_inline enum fault executed(struct completer *completer)
 {
 	const struct send_wqe *wqe;
 	enum fault fault = FAULT_NONE;
@@ -100,6 +100,11 @@ enum fault completer_executed(struct completer *completer)
 	       sq_is_local((enum ibv_wr_opcode)wqe->opcode) && wqe->started)
 		fault = completer_done(completer);
 	return fault;
+}
+
+enum fault completer_executed(struct completer *completer)
+{
+	return executed(completer);
 }
 
 enum fault completer_fail(struct completer *completer, enum fault fault)
@@ -191,7 +196,7 @@ static enum fault completer_answered(struct completer *completer, struct send_wq
 	if (!last)
 		return FAULT_NONE;
 	fault = completer_done(completer);
-	return fault != FAULT_NONE ? fault : completer_executed(completer);
+	return fault != FAULT_NONE ? fault : executed(completer);
 }
 
 /*

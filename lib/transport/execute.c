@@ -49,55 +49,73 @@ static enum fault execute_send(struct responder *responder, const struct packet 
 	return FAULT_NONE;
 }
 
-/* Bytes that were placed out of order need no page any more. */
-static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
+/* Find the memory of a WRITE whose key mr_recall does not know. `left` bytes of the message are
+ * left from this packet on. */
+static __rte_noinline enum fault reach_write(const struct responder *responder,
+					     const struct packet *packet, uint32_t rkey,
+					     uint64_t iova, uint32_t length, uint32_t left,
+					     uint8_t **addr)
 {
-	if (unlikely(packet->payload == NULL))
-		return (struct mr_touch){0};
-	return (struct mr_touch){.now = packet->payload_len, .ahead = left - packet->payload_len};
+	struct mr_touch touch = {0};
+	enum mr_status status;
+
+	/* Bytes that were placed out of order need no page any more. */
+	if (packet->payload != NULL)
+		touch = (struct mr_touch){.now = packet->payload_len,
+					  .ahead = left - packet->payload_len};
+	status = mr_reach_remote(responder->pd, responder->qpn, rkey, iova, length,
+				 IBV_ACCESS_REMOTE_WRITE, touch, addr);
+	if (status == MR_OK)
+		return FAULT_NONE;
+	return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
 }
 
 enum fault execute_write(struct responder *responder, const struct packet *packet)
 {
-	enum mr_status status;
+	const uint32_t flags = packet->op->flags, len = packet->payload_len;
+	enum fault fault;
 	uint8_t *addr;
 
-	if (packet->op->flags & OPCODE_FIRST) {
+	if (flags & OPCODE_FIRST) {
 		/* Check the whole message before its first byte; and each later packet again,
 		 * because the region may have been deregistered. */
-		status = mr_reach_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
-					 packet->dma_length, IBV_ACCESS_REMOTE_WRITE,
-					 write_touch(packet, packet->dma_length), &addr);
-		if (unlikely(status != MR_OK))
-			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
+		addr = mr_recall(responder->pd, packet->rkey, packet->iova, packet->dma_length,
+				 IBV_ACCESS_REMOTE_WRITE);
+		if (unlikely(!addr)) {
+			fault = reach_write(responder, packet, packet->rkey, packet->iova,
+					    packet->dma_length, packet->dma_length, &addr);
+			if (fault != FAULT_NONE)
+				return fault;
+		}
 		responder->write_iova = packet->iova;
 		responder->write_length = packet->dma_length;
 		responder->write_left = packet->dma_length;
 		responder->write_rkey = packet->rkey;
 	} else {
-		status = mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,
-					 responder->write_iova, packet->payload_len,
-					 IBV_ACCESS_REMOTE_WRITE,
-					 write_touch(packet, responder->write_left), &addr);
-		if (unlikely(status != MR_OK))
-			return status == MR_ABSENT ? RESPONDER_ABSENT : FAULT_ACCESS;
+		addr = mr_recall(responder->pd, responder->write_rkey, responder->write_iova, len,
+				 IBV_ACCESS_REMOTE_WRITE);
+		if (unlikely(!addr)) {
+			fault = reach_write(responder, packet, responder->write_rkey,
+					    responder->write_iova, len, responder->write_left,
+					    &addr);
+			if (fault != FAULT_NONE)
+				return fault;
+		}
 	}
 	if (likely(packet->payload != NULL)) {
-		if (place_guarded(addr, packet->payload, packet->payload_len,
-				  responder->write_left - packet->payload_len) != 0)
+		if (place_guarded(addr, packet->payload, len, responder->write_left - len) != 0)
 			return RESPONDER_REFUSES(REFUSAL_UNMAPPED);
-		counters_add(responder->counters, COUNTER_rx_payload_bytes_written,
-			     packet->payload_len);
+		counters_add(responder->counters, COUNTER_rx_payload_bytes_written, len);
 	} else if (addr != ooo_placed(&responder->ooo)) {
 		/* The packet came out of order and was placed. By now the key leads to other memory
 		 * (ibv_rereg_mr(3)), which does not have the bytes. */
 		return RESPONDER_REFUSES(REFUSAL_CHANGED);
 	}
-	responder->write_iova += packet->payload_len;
-	responder->write_left -= packet->payload_len;
+	responder->write_iova += len;
+	responder->write_left -= len;
 	/* Only the last packet of a WRITE with immediate data has a receive request, whose
 	 * completion contains the whole length. */
-	if (packet->op->flags & OPCODE_HAS_IMM)
+	if (flags & OPCODE_HAS_IMM)
 		responder->receive->filled = responder->write_length;
 	return FAULT_NONE;
 }

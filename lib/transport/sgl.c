@@ -14,6 +14,15 @@ static __rte_noinline __rte_cold enum mr_status unmapped(void)
 	return FAULT_REASON(MR_FAULT, SGL_UNMAPPED);
 }
 
+enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+			 unsigned int need, uint8_t **addr)
+{
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
+	const struct mr_touch touch = {.now = take, .ahead = sge->length - sgl->offset - take};
+
+	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
+}
+
 /* Find the next `take` bytes of an entry, whether their pages are in memory or not. */
 static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 			       unsigned int need, uint8_t **addr)

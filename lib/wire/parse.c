@@ -49,7 +49,7 @@ static bool ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 	return sum == 0xffff;
 }
 
-static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
+static __rte_always_inline enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
 	size_t ip_len;
@@ -72,7 +72,7 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 	return PACKET_OK;
 }
 
-static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
+static __rte_always_inline enum packet_status parse_ipv6(struct frame *f, struct packet *p)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)f->l3;
 
@@ -100,7 +100,7 @@ static __rte_noinline bool udp_sum_ok(const struct frame *f, bool ipv6)
 		     : rte_ipv4_udptcp_cksum_verify((const struct rte_ipv4_hdr *)f->l3, udp)) == 0;
 }
 
-static enum packet_status parse_udp(const struct frame *f, struct packet *p)
+static __rte_always_inline enum packet_status parse_udp(const struct frame *f, struct packet *p)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)f->l4;
 
@@ -114,7 +114,7 @@ static enum packet_status parse_udp(const struct frame *f, struct packet *p)
 		       : PACKET_BAD_CHECKSUM;
 }
 
-static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
+static __rte_always_inline enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 {
 	rte_be32_t words[2];
 
@@ -135,7 +135,7 @@ static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 }
 
 /* Split the bytes behind the BTH into extended headers, payload and pad. */
-static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
+static __rte_always_inline enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 {
 	const size_t headers_len = UDP_LEN + sizeof(struct bth) + p->op->ext_len;
 	size_t rest;
@@ -162,7 +162,7 @@ static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 	(OPCODE_HAS_ATOMICETH | OPCODE_HAS_AETH | OPCODE_HAS_ATOMICACKETH | OPCODE_HAS_IMM | \
 	 OPCODE_HAS_IETH | OPCODE_HAS_SACKETH)
 
-static const uint8_t *parse_before_reth(const uint8_t *at, struct packet *p)
+static __rte_always_inline const uint8_t *parse_before_reth(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
 	struct deth deth;
@@ -189,7 +189,7 @@ static const uint8_t *parse_before_reth(const uint8_t *at, struct packet *p)
 	return at;
 }
 
-static const uint8_t *parse_reth(const uint8_t *at, struct packet *p)
+static __rte_always_inline const uint8_t *parse_reth(const uint8_t *at, struct packet *p)
 {
 	struct reth reth;
 
@@ -200,7 +200,7 @@ static const uint8_t *parse_reth(const uint8_t *at, struct packet *p)
 	return at;
 }
 
-static void parse_behind_reth(const uint8_t *at, struct packet *p)
+static __rte_always_inline void parse_behind_reth(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
 	struct atomiceth atomic;
@@ -234,7 +234,7 @@ static void parse_behind_reth(const uint8_t *at, struct packet *p)
 
 /* Parse the headers in the order of enum opcode_flag, which is their order in the packet.
  * parse_lengths has checked that the packet has them. */
-static void parse_extended(const uint8_t *at, struct packet *p)
+static __rte_always_inline void parse_extended(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
 
@@ -246,8 +246,10 @@ static void parse_extended(const uint8_t *at, struct packet *p)
 		parse_behind_reth(at, p);
 }
 
-enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,
-				struct packet *packet)
+/* Parse a frame. For one whose checksums are known to be good that is constant, and the compiler
+ * leaves out the calls that check them, and what these calls need. */
+static __rte_always_inline enum packet_status
+parse(const uint8_t *frame, size_t len, const bool checksums_known_good, struct packet *packet)
 {
 	struct frame f = {.checksums_known_good = checksums_known_good};
 	enum packet_status status = PACKET_NOT_ROCE;
@@ -277,6 +279,19 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 	if (status == PACKET_OK)
 		parse_extended((const uint8_t *)(bth + 1), packet);
 	return status;
+}
+
+static __rte_noinline enum packet_status parse_with_sums(const uint8_t *frame, size_t len,
+							 struct packet *packet)
+{
+	return parse(frame, len, false, packet);
+}
+
+enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,
+				struct packet *packet)
+{
+	return checksums_known_good ? parse(frame, len, true, packet)
+				    : parse_with_sums(frame, len, packet);
 }
 
 bool packet_peek_qpn(const uint8_t *frame, size_t len, uint32_t *qpn)

@@ -170,7 +170,7 @@ static void tx_take_spares(struct tx *tx)
 
 /* Return the next buffer. Buffers are taken from the pool in batches, so that it is asked less
  * often. If the pool is nearly empty, they are taken one by one. */
-static struct rte_mbuf *tx_next_buffer(struct tx *tx)
+static __rte_noinline struct rte_mbuf *tx_next_buffer(struct tx *tx)
 {
 	if (tx->spares == 0 && tuning.buffer_cache)
 		tx_take_spares(tx);
@@ -505,6 +505,7 @@ static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out
 
 	if (unlikely(tx->offer != NULL))
 		tx_leave_offer(tx, out);
+	out->udp_sum_by_port = tx->port->sums_udp;
 	tx->offer_qpn = 0;
 	tx->was_short = tx->port->ops->offer && tx_is_short(out);
 	if (tx_wants_place(tx, out) && !to_group && tx_may_place(tx, out, is_local, qpn)) {
@@ -542,15 +543,17 @@ static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
-	const bool is_local = tx_is_local(tx, out);
-	const uint32_t qpn = is_local ? tx_qpn(out) : 0;
+	const struct port *port = tx->port;
+	uint32_t qpn;
 
-	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
-	out->udp_sum_by_port = tx->port->sums_udp;
 	out->ip_id = tx_next_id(tx, out->again);
+	if (!tx_is_local(tx, out))
+		return tx_put_in_buffer(tx, out, false, 0);
+	qpn = tx_qpn(out);
+	out->unsealed = port->spares_icrc || port->own_qpn_count == 0;
 	if (tx->offer && likely(tx_is_short(out) && tx_suits(tx, qpn)))
 		return tx_put_in_offer(tx, out);
-	return tx_put_in_buffer(tx, out, is_local, qpn);
+	return tx_put_in_buffer(tx, out, true, qpn);
 }
 
 /* Tell how many packets to our own queue pairs were received. Nothing is known of those that

@@ -41,25 +41,23 @@ static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t
 	sgl->offset = (uint32_t)position;
 }
 
-/* Find the next `take` bytes of an entry, whose pages must be in memory. */
-static inline enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
-				       unsigned int need, uint8_t **addr)
-{
-	const struct ibv_sge *sge = &sgl->sge[sgl->index];
-	const struct mr_touch touch = {.now = take, .ahead = sge->length - sgl->offset - take};
-
-	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
-}
+/** Find the next `take` bytes of an entry, whose pages must be in memory. */
+enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+			 unsigned int need, uint8_t **addr);
 
 /* Take a piece of the entry with the next byte, up to the entry's end. */
 static inline enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
 					    unsigned int need, struct packet_frag *frag)
 {
-	uint8_t *addr;
-	const enum mr_status status = sgl_reach(sgl, pd, len, need, &addr);
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
+	uint8_t *addr = mr_recall(pd, sge->lkey, sge->addr + sgl->offset, len, need);
 
-	if (unlikely(status != MR_OK))
-		return status;
+	if (unlikely(!addr)) {
+		const enum mr_status status = sgl_reach(sgl, pd, len, need, &addr);
+
+		if (status != MR_OK)
+			return status;
+	}
 	*frag = (struct packet_frag){
 		.addr = addr, .len = len, .kind = addr != NULL ? FRAG_COPY : FRAG_ZERO};
 	sgl->offset += len;
