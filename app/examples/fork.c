@@ -72,6 +72,7 @@ static void work(struct ibv_context *context, pid_t (*in_between)(struct ibv_con
 static pid_t fork_worker(struct ibv_context *context)
 {
 	const pid_t child = fork();
+	struct ibv_context *own;
 
 	if (child < 0)
 		loop_fail("fork");
@@ -81,7 +82,10 @@ static pid_t fork_worker(struct ibv_context *context)
 		fprintf(stderr, "the child has the parent's device\n");
 		exit(1);
 	}
-	work(loop_open(), NULL);
+	own = loop_open();
+	work(own, NULL);
+	if (ibv_close_device(own) != 0)
+		loop_fail("ibv_close_device");
 	exit(0);
 }
 

@@ -43,12 +43,13 @@ static int status;   /* ... with this */
 
 static bool add(struct text **list, enum check_rule rule, const char *string)
 {
-	struct text *text = malloc(sizeof(*text) + strlen(string) + 1);
+	const size_t size = strlen(string) + 1;
+	struct text *text = malloc(sizeof(*text) + size);
 
 	if (!text)
 		return false;
 	text->rule = rule;
-	strcpy(text->text, string);
+	memcpy(text->text, string, size);
 	text->next = *list;
 	*list = text;
 	return true;

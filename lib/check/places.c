@@ -90,3 +90,9 @@ void places_look(uint64_t begin, uint64_t length, struct places_seen *seen)
 	if (place->end < range.end)
 		places_look(place->end, range.end - place->end, seen);
 }
+
+void places_forget(void)
+{
+	root = NULL;
+	is_incomplete = false;
+}

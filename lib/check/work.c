@@ -93,7 +93,7 @@ static bool translate_all(const void *device, struct work *work)
 
 static uint8_t *copy_of(const struct work *work)
 {
-	return (uint8_t *)(uintptr_t)&work->sge[work->num_sge];
+	return (uint8_t *)&work->sge[work->num_sge];
 }
 
 static void copy(void *arg)
@@ -241,4 +241,11 @@ void work_clear(struct work_queue *queue)
 	while (!STAILQ_EMPTY(&queue->posted))
 		work_drop(queue);
 	queue->unsignaled = 0;
+}
+
+void work_forget(void)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		LIST_INIT(&regions[i]);
+	places_forget();
 }

@@ -16,10 +16,18 @@
 #define CAUSE_MAX     (ORIGIN_TEXT_MAX + 16)
 #define OVERWRITE_MAX 64 /* messages behind one that are looked at */
 
+/* What a finding is about: each has a cause of its own. */
+enum which {
+	QUEUE = 1,
+	SENDS = 2,
+	RECEIVES = 4,
+};
+
 struct check_qp {
 	LIST_ENTRY(check_qp) link;
 	struct face_qp *face;
 	struct work_queue sends, receives;
+	uint32_t told[CHECK_RULES]; /* bits of enum which */
 	/* Held while a list is built: the send queue is locked for so long, and otherwise locked
 	 * under `lock`. */
 	pthread_mutex_t order;
@@ -53,14 +61,16 @@ static struct check_qp *find(const struct device *device, uint32_t qpn)
 	return NULL;
 }
 
-/* Tell of a queue pair. `text` continues the sentence that it begins. */
-static void tell(const struct check_qp *qp, enum check_rule rule, const char *which,
-		 const char *text)
+/* Tell of a queue pair, once for each rule. `text` continues the sentence that it begins. */
+static void tell(struct check_qp *qp, enum check_rule rule, enum which which, const char *text)
 {
 	char origin[ORIGIN_TEXT_MAX], cause[CAUSE_MAX];
 
+	if (qp->told[rule] & which)
+		return;
+	qp->told[rule] |= which;
 	origin_write(&qp->face->object, "the queue pair", origin);
-	snprintf(cause, sizeof(cause), "%s%s", which, origin);
+	snprintf(cause, sizeof(cause), "%d%s", which, origin);
 	check_finding(rule, cause, "queue pair 0x%x: %s%s", qp->face->ibv.qp_num, text, origin);
 }
 
@@ -136,7 +146,7 @@ static enum work_use use_of(const struct send_wqe *wqe)
 	return sq_has_payload(opcode) ? WORK_READS : WORK_IGNORES;
 }
 
-static void look_at_cq(const struct check_qp *qp, struct ibv_cq *ibv)
+static void look_at_cq(struct check_qp *qp, struct ibv_cq *ibv)
 {
 	const struct face_cq *cq = face_cq(ibv);
 	char text[160];
@@ -147,7 +157,7 @@ static void look_at_cq(const struct check_qp *qp, struct ibv_cq *ibv)
 		 "its completion queue has %d entries (cqe), and %u requests are posted whose "
 		 "completions the program has not polled: the queue can overrun",
 		 ibv->cqe, cq->due);
-	tell(qp, CHECK_SMALL_CQ, "", text);
+	tell(qp, CHECK_SMALL_CQ, QUEUE, text);
 }
 
 static void note_send(struct check_qp *qp, uint32_t index)
@@ -170,7 +180,7 @@ static void note_send(struct check_qp *qp, uint32_t index)
 		 "none of its last %u send requests has IBV_SEND_SIGNALED, and the send queue has "
 		 "room for %u (max_send_wr): only a completion frees room there",
 		 qp->sends.unsignaled, sq->attr.max_wr);
-	tell(qp, CHECK_UNSIGNALED, "", text);
+	tell(qp, CHECK_UNSIGNALED, SENDS, text);
 }
 
 static void note_receive(struct check_qp *qp, const struct rq *rq, uint32_t index)
@@ -296,7 +306,7 @@ static int operation_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 }
 
 /* Look if the program has changed the buffers of a request that is complete now. */
-static void look_at_buffers(const struct check_qp *qp, const struct work *work, bool receives,
+static void look_at_buffers(struct check_qp *qp, const struct work *work, bool receives,
 			    uint64_t written)
 {
 	const int64_t at = work->kept > 0 ? work_changed(work, written) : -1;
@@ -310,7 +320,7 @@ static void look_at_buffers(const struct check_qp *qp, const struct work *work, 
 		 "until then (%s(3))",
 		 (long long)at, receives ? "receive" : "send", (unsigned long long)work->wr_id,
 		 receives ? "ibv_post_recv" : "ibv_post_send");
-	tell(qp, CHECK_CHANGED, receives ? "receive" : "send", text);
+	tell(qp, CHECK_CHANGED, receives ? RECEIVES : SENDS, text);
 }
 
 /* Remove the requests up to the first signaled one, which is complete. */
@@ -353,8 +363,7 @@ static void mark_lost(const struct work *work, const struct rq *rq, uint64_t wri
 	}
 }
 
-static void look_at_overwritten(const struct check_qp *qp, const struct work *work,
-				uint64_t written)
+static void look_at_overwritten(struct check_qp *qp, const struct work *work, uint64_t written)
 {
 	const uint64_t bytes = first_bytes(work, written);
 	char text[224];
@@ -366,7 +375,7 @@ static void look_at_overwritten(const struct check_qp *qp, const struct work *wo
 		 "the message of the receive request with wr_id %llu was overwritten before the "
 		 "program polled its completion: the next one (wr_id %llu) has the same buffer",
 		 (unsigned long long)work->lost_wr_id, (unsigned long long)work->wr_id);
-	tell(qp, CHECK_OVERWRITTEN, "", text);
+	tell(qp, CHECK_OVERWRITTEN, RECEIVES, text);
 }
 
 static void received(struct check_qp *qp, const struct ibv_wc *wc)
@@ -534,7 +543,7 @@ static bool queue_uses(const struct work_queue *queue, uint32_t key, uint32_t co
 	return false;
 }
 
-static void look_at_use(const struct check_qp *qp, const struct face_mr *mr)
+static void look_at_use(struct check_qp *qp, const struct face_mr *mr)
 {
 	const enum ibv_qp_state state = qp_state(qp->face->qp);
 	const struct rq *rq = qp_rq(qp->face->qp);
@@ -557,13 +566,13 @@ static void look_at_use(const struct check_qp *qp, const struct face_mr *mr)
 		 "(wr_id %llu) that uses it is posted and not done%s",
 		 mr->key, mr->ibv.length, mr->ibv.addr, receives ? "receive" : "send",
 		 (unsigned long long)wr_id, origin_write(&mr->object, "the region", origin));
-	tell(qp, CHECK_DEREGISTERED, receives ? "receive" : "send", text);
+	tell(qp, CHECK_DEREGISTERED, receives ? RECEIVES : SENDS, text);
 }
 
 void check_mr_ended(const struct face_mr *mr, bool moves)
 {
 	const struct device *device = face_context(mr->ibv.context)->device;
-	const struct check_qp *qp;
+	struct check_qp *qp;
 
 	if (likely(!check_wanted))
 		return;
@@ -584,4 +593,5 @@ void check_forget_work(void)
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned int i = 0; i < BUCKETS; i++)
 		LIST_INIT(&qps[i]);
+	work_forget();
 }

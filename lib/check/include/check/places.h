@@ -25,4 +25,7 @@ void places_close(uint64_t begin, uint64_t length);
  * first one, and the number of openings is the same at the second one. */
 void places_look(uint64_t begin, uint64_t length, struct places_seen *seen);
 
+/** Forget all places, and do not look at them: the thread that changed them may be gone. */
+void places_forget(void);
+
 #endif

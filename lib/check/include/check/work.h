@@ -79,4 +79,8 @@ void work_drop(struct work_queue *queue);
 /** Remove all requests. */
 void work_clear(struct work_queue *queue);
 
+/** Forget all regions, and what may write memory, without giving anything back. In a child of
+ * fork(). */
+void work_forget(void);
+
 #endif
