@@ -33,6 +33,7 @@ static const char *const names[CHECK_RULES] = {
 	[CHECK_UNSIGNALED] = "nothing-signaled",
 	[CHECK_SMALL_CQ] = "small-completion-queue",
 	[CHECK_SLEEP] = "lost-wake-up",
+	[CHECK_UNACKNOWLEDGED] = "unacknowledged-events",
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects all below */
@@ -173,7 +174,12 @@ void check_end(void)
 
 void check_forget(void)
 {
+	struct text *text;
+
 	pthread_mutex_init(&lock, NULL);
-	told = NULL;
+	while ((text = told) != NULL) {
+		told = text->next;
+		free(text);
+	}
 	found = false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events: completion channels, a descriptor to sleep on and its events; and asynchronous events,
  * which are raised, read, and acknowledged before their object is destroyed. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -236,14 +237,15 @@ static uint32_t forget_sources(struct face_context *context, struct channel_sour
 	return taken;
 }
 
-/* Wait on the condition. Tell a user who wants reasons once if it takes longer than 2 s; `call` is
- * the one that waits. */
+/* Wait on the condition. Tell a user who wants reasons or checks once if it takes longer than 2 s;
+ * `call` is the one that waits. */
 static void wait_told(pthread_cond_t *cond, pthread_mutex_t *mutex, bool *told, const char *call,
 		      uint32_t number)
 {
 	struct timespec until;
+	char text[192];
 
-	if (likely(!reason_wanted) || *told) {
+	if (likely(!reason_wanted && !check_wanted) || *told) {
 		pthread_cond_wait(cond, mutex);
 		return;
 	}
@@ -252,9 +254,14 @@ static void wait_told(pthread_cond_t *cond, pthread_mutex_t *mutex, bool *told, 
 	if (pthread_cond_timedwait(cond, mutex, &until) != ETIMEDOUT)
 		return;
 	*told = true;
-	log_error("%s of number 0x%x waits for events that the program has taken, and has not "
-		  "acknowledged (ibv_ack_async_event, ibv_ack_cq_events)",
-		  call, number);
+	snprintf(text, sizeof(text),
+		 "%s of number 0x%x waits for events that the program has taken, and has not "
+		 "acknowledged (ibv_ack_async_event, ibv_ack_cq_events)",
+		 call, number);
+	if (check_wanted)
+		check_finding(CHECK_UNACKNOWLEDGED, call, "%s", text);
+	else
+		log_error("%s", text);
 }
 
 static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,

@@ -127,6 +127,7 @@ FINDINGS = {
                             r"\(wr_id 8\) .*; the region was created by: connect_local\(\)",),
     "never_signaled": (rf"nothing-signaled: {WHO}: none of its last 17 send requests .* room for 16 \(max_send_wr\)",),
     "armed_too_late": (r"lost-wake-up: ibv_get_cq_event: completion queue \d+ held completions when it was armed .*; the queue was created by: make\(\)",),
+    "acknowledged_too_late": (r"unacknowledged-events: ibv_destroy_cq of number 0x\w+ waits for events that the program has taken",),
     # it gets no line, but a value that it does not expect
     "opcode_of_failure": ("zoo: the opcode of a failure: ",),
     "small_completion_queue": (r"small-completion-queue: .* has 4 entries \(cqe\), and 5 requests are posted",),

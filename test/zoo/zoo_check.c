@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Programs with mistakes that do no harm here: uroce-run --check finds them. Each ends what it has
  * created, except where that is its mistake. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -168,6 +169,36 @@ static void armed_too_late(void)
 	zoo_tear_down();
 }
 
+static void *acknowledge(void *cq)
+{
+	if (wrong)
+		sleep(3);
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+/* The program waits in ibv_destroy_cq until another thread acknowledges. */
+static void acknowledged_too_late(void)
+{
+	struct ibv_cq *cq;
+	pthread_t thread;
+	void *context;
+
+	world.channel = ibv_create_comp_channel(world.context);
+	must(world.channel, "ibv_create_comp_channel");
+	connect_both();
+	must(ibv_req_notify_cq(world.cq, 0) == 0, "ibv_req_notify_cq");
+	must(post(request(IBV_WR_RDMA_WRITE)) == 0, "ibv_post_send");
+	must(ibv_get_cq_event(world.channel, &cq, &context) == 0, "ibv_get_cq_event");
+	await(1);
+	must(pthread_create(&thread, NULL, acknowledge, cq) == 0, "pthread_create");
+	if (!wrong)
+		must(pthread_join(thread, NULL) == 0, "pthread_join");
+	zoo_tear_down();
+	if (wrong)
+		must(pthread_join(thread, NULL) == 0, "pthread_join");
+}
+
 /* After a failure wr_id, status, qp_num and vendor_err alone have a meaning. */
 static void opcode_of_failure(void)
 {
@@ -199,6 +230,7 @@ const struct zoo_case zoo_check[] = {
 	CASE(never_signaled),
 	CASE(small_completion_queue),
 	CASE(armed_too_late),
+	CASE(acknowledged_too_late),
 	CASE(opcode_of_failure),
 	{NULL, NULL},
 };

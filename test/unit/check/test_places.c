@@ -61,11 +61,3 @@ TEST(places_open__takes_the_whole_memory)
 	places_close(0, UINT64_MAX);
 	assert_false(look(0x123456789, 8).open);
 }
-
-TEST(places_forget__nobody_writes_anything)
-{
-	places_open(0x4000, 0x10);
-	places_forget();
-	assert_false(look(0x4000, 0x10).open);
-	assert_int_equal(look(0x4000, 0x10).openings, 0);
-}
