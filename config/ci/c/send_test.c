@@ -32,6 +32,7 @@ static void *receive(void *listener)
 	assert(mr && rdma_post_recv(id, NULL, text, sizeof(text), mr) == 0);
 	assert(rdma_accept(id, NULL) == 0);
 	assert(rdma_get_recv_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	assert(rdma_dereg_mr(mr) == 0);
 	return text;
 }
 
@@ -51,6 +52,7 @@ int main(void)
 	assert(rdma_connect(id, NULL) == 0);
 	assert(rdma_post_send(id, NULL, text, sizeof(text), mr, 0) == 0);
 	assert(rdma_get_send_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	assert(rdma_dereg_mr(mr) == 0);
 	pthread_join(thread, &received);
 	assert(strcmp(received, text) == 0);
 	puts("received what was sent");

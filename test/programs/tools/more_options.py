@@ -15,6 +15,7 @@ FOLDER = os.path.dirname(UROCE_RUN)
 TESTROCE = os.path.join(FOLDER, "testroce")
 REMOTE_WRITE = os.path.join(FOLDER, "examples", "remote_write")
 FORK = os.path.join(FOLDER, "examples", "fork")
+SEND_TEST = os.path.join(FOLDER, "..", "test", "programs", "send_test")
 ZOO = os.path.join(FOLDER, "..", "test", "zoo", "zoo")
 PING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hosts", "ping.py")
 PORT = 27900
@@ -96,9 +97,10 @@ class MoreOptionsTest:
             done = ask([UROCE_RUN, *options, "--local", "--", ZOO, "region_left"], SECONDS)
             said = "uroce: check: leak: " in done.stderr
             expect(done.returncode == status and said == complains, options, done.returncode, done.stderr)
-        # parent and child, each with a device of its own, end all of it
-        done = ask([UROCE_RUN, "--check=error", "--local", "--", FORK], SECONDS)
-        expect(done.returncode == 0 and "uroce: " not in done.stderr, done.returncode, done.stderr)
+        # parent and child, each with a device of its own, end all of it; and what users copy is right
+        for program in (FORK, SEND_TEST):
+            done = ask([UROCE_RUN, "--check=error", "--local", "--", program], SECONDS)
+            expect(done.returncode == 0 and "uroce: " not in done.stderr, program, done.returncode, done.stderr)
         with open(suppressions, "w", encoding="utf-8") as file:
             file.write("leek\n")
         done = ask([UROCE_RUN, "--check", "--check-suppress", suppressions, "--local", "--", ZOO, "region_left"], SECONDS)
