@@ -213,13 +213,14 @@ static uint32_t ooo_reach(const struct ooo *ooo)
 static bool ooo_reserve(const struct ooo *ooo)
 {
 	struct ooo_order *order = ooo->order;
-	const uint32_t room = 2 * (ooo->count > 0 ? order->room : OOO_LIST_PKTS);
 	struct ooo_entry *entries;
+	uint32_t room;
 
 	if (ooo->count == 0 || ooo->count < order->room)
 		return true;
 	if (ooo->count >= ooo_reach(ooo) - (OOO_REACH - OOO_LIST_PKTS))
 		return false;
+	room = 2 * order->room;
 	entries = malloc(room * sizeof(*entries));
 	if (entries == NULL)
 		return false;

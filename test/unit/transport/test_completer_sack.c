@@ -581,17 +581,17 @@ TEST(loss_widen__announces_a_longer_window)
 /* The window follows what comes in a round trip, with as much again while there is no queue. */
 TEST(loss_widen__follows_the_rate)
 {
-	uint32_t ratings;
+	uint32_t ratings_before;
 
 	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = LOSS_WINDOW_LIMIT;
 	rig.loss.recovery.min_rtt_ns = rig.loss.recovery.srtt_ns = 1000;
 	rate(NOW_NS + 1000);
 	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
 	/* What was counted does not count again. */
-	ratings = rig.board.ratings;
+	ratings_before = rig.board.ratings;
 	loss_limit(&rig.loss);
 	loss_widen(&rig.loss, true, NOW_NS + 2000);
-	assert_int_equal(rig.board.ratings, ratings);
+	assert_int_equal(rig.board.ratings, ratings_before);
 	/* There is a queue. */
 	rig.loss.recovery.srtt_ns = 1500;
 	rate(NOW_NS + 1000);
@@ -599,9 +599,11 @@ TEST(loss_widen__follows_the_rate)
 	/* Slower ones do not count at once: losses hold packets back. */
 	rate(NOW_NS + 3000);
 	assert_int_equal(rig.loss.window_max, 600 + 150);
-	for (unsigned int i = 0; i < 16; i++)
+	/* The eight ratings of before count as long as the eight that follow. */
+	for (unsigned int ratings = 4; ratings < 20; ratings++) {
 		rate(NOW_NS + 2000);
-	assert_int_equal(rig.loss.window_max, 300 + 75);
+		assert_int_equal(rig.loss.window_max, ratings < 16 ? 600 + 150 : 300 + 75);
+	}
 	/* Not less than the usual window. */
 	for (unsigned int i = 0; i < 16; i++)
 		rate(NOW_NS + 7000);

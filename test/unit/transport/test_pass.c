@@ -62,7 +62,7 @@ static struct packet request(uint8_t operation, uint32_t psn)
 			       .solicited = true,
 			       .psn = psn_make(FIRST_PSN + psn),
 			       .xrc_srqn = FAR,
-			       .payload = bytes,
+			       .payload = is_atomic_write || has_payload ? bytes : NULL,
 			       .payload_len = is_atomic_write ? 8
 					      : has_payload   ? 100
 							      : 0,
@@ -123,6 +123,23 @@ static bool answer(uint8_t operation, uint8_t syndrome, uint32_t len)
 static bool acknowledge(void)
 {
 	return answer(OPCODE_ACKNOWLEDGE, ACK, 0);
+}
+
+static struct srq *find_none(void *user, uint32_t srqn)
+{
+	(void)user;
+	(void)srqn;
+	return NULL;
+}
+
+TEST(responder__passes_on_what_is_for_another_process)
+{
+	const struct packet packet = request(OPCODE_WRITE_ONLY, 0);
+
+	rig.responder.find_srq = find_none;
+	assert_int_equal(rig_receive(&packet), FAULT_NONE);
+	assert_int_equal(send(), 1);
+	assert_int_equal(rig.responder.epsn.v, packet.psn.v);
 }
 
 TEST(pass_send__has_the_headers_of_each_request)

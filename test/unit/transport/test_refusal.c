@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/guard.h"
 #include "base/reason.h"
 #include "responder_rig.h"
 #include "test.h"
@@ -101,4 +103,34 @@ TEST(refusal_fault__of_an_atomic_in_a_region_between_two_words)
 	EXPECT_FAULT(FAULT_INVALID_REQUEST, OPCODE_FETCH_ADD, 0, .iova = 8, .rkey = mr->key);
 	mr_deregister(mr);
 	assert_why("is at no multiple of 8 in its process");
+}
+
+/* Only the first packet of a WRITE names its key. */
+TEST(refusal_fault__of_memory_that_is_not_mapped)
+{
+	static const struct {
+		uint8_t opcode;
+		bool is_write;
+	} cases[] = {{OPCODE_FETCH_ADD, false}, {OPCODE_WRITE_LAST, true}};
+
+	assert_int_equal(guard_install(), 0);
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct mr *mr;
+		char text[32];
+
+		assert_int_equal(mr_register(rig.fixture.pd, page, 4096, (uintptr_t)page,
+					     IBV_ACCESS_LOCAL_WRITE | REMOTE, &mr),
+				 0);
+		if (cases[i].is_write)
+			EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, .iova = mr->iova, .rkey = mr->key,
+				     .dma_length = 2 * MTU, .len = MTU);
+		assert_int_equal(munmap(page, 4096), 0);
+		EXPECT_FAULT(FAULT_ACCESS, cases[i].opcode, cases[i].is_write, .iova = mr->iova,
+			     .rkey = mr->key, .len = cases[i].is_write ? MTU : 0);
+		snprintf(text, sizeof(text), "0x%x", mr->key);
+		assert_int_equal(mr_deregister(mr), 0);
+		assert_why(text);
+	}
 }

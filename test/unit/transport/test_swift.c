@@ -407,6 +407,21 @@ TEST(swift_answered__slows_down_again_if_only_the_first_packets_were_quick)
 	assert_true(cc->swift.slows);
 }
 
+/* Another queue pair to the host slows down. The packets of both meet only for two round trips. */
+TEST(swift_answered__joins_a_slowdown_at_once_or_not_at_all)
+{
+	const uint64_t rtt_ns = TARGET_NS - 1;
+
+	for (uint64_t late = 0; late < 2; late++) {
+		cc->swift.slows = false;
+		set_window(200);
+		cc->path->due_ns = now_ns + 100 * rtt_ns;
+		cc->path->slow_ns = now_ns - rtt_ns - late;
+		round_trip(rtt_ns);
+		assert_int_equal(cc->swift.slows, !late);
+	}
+}
+
 /* Two flows share a link that serves a packet each 100 ns. The round trip settles near the target,
  * and the link is never idle. */
 TEST(swift_answered__settles_near_the_target)
