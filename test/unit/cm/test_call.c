@@ -155,6 +155,21 @@ TEST(connect__ip_header_stands_in_front)
 	assert_memory_equal(mad.private_data + CM_IP_LEN, data, 56);
 }
 
+TEST(connect__with_one_byte_of_private_data)
+{
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	const uint8_t byte = 0x5a;
+	struct cm_conn *conn;
+	struct cm_mad mad;
+
+	attr.private_data = &byte;
+	attr.private_len = 1;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(mad.private_data[0], byte);
+	assert_int_equal(mad.private_data[1], 0);
+}
+
 TEST(connect__what_cannot_be_is_refused)
 {
 	struct cm_connect_attr attr = rig_connect_attr(&rig);
