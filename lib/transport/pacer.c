@@ -28,8 +28,8 @@ bool pacer_waits_new(struct pacer *pacer, uint32_t outstanding)
 
 bool pacer_wants_ack(const struct pacer *pacer, uint32_t unasked)
 {
-	return pacer->rate_kbps != PACER_FREE_KBPS || pacer->cc == NULL ||
-	       cc_times_next(pacer->cc) || unasked + 1 >= pacer->window / 4;
+	return pacer->rate_kbps != PACER_FREE_KBPS || cc_times_next(pacer->cc) ||
+	       unasked + 1 >= pacer->window / 4;
 }
 
 void pacer_sent_request(struct pacer *pacer, struct psn psn, uint32_t psns, uint32_t bytes,

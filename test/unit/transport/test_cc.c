@@ -289,6 +289,11 @@ TEST(pacer_wants_ack__of_a_timed_packet_and_in_each_window)
 	assert_true(pacer_asks_ack(&pacer, 9));
 	pacer.window = 1;
 	assert_true(pacer_asks_ack(&pacer, 0));
+	/* The application has set a limit. */
+	pacer.window = 40;
+	assert_false(pacer_asks_ack(&pacer, 0));
+	pacer_set(&pacer, 8000, 0, 1000);
+	assert_true(pacer_asks_ack(&pacer, 0));
 }
 
 TEST(pacer_waits_new__at_the_window)

@@ -59,6 +59,21 @@ TEST(cc_change__keeps_the_applications_limit)
 	assert_int_equal(pacer.rate_kbps, 0);
 }
 
+TEST(cc_change__none_restores_the_applications_limit)
+{
+	uint64_t burst_ns;
+
+	pacer_set(&pacer, 8000000, 0, 1000);
+	burst_ns = pacer.burst_ns;
+	change(CC_DCQCN);
+	cc_notified(pacer.cc, NOW_NS);
+	assert_true(pacer.rate_kbps < 8000000);
+	assert_true(pacer.burst_ns != burst_ns);
+	change(CC_NONE);
+	assert_int_equal(pacer.rate_kbps, 8000000);
+	assert_true(pacer.burst_ns == burst_ns);
+}
+
 TEST(cc_change__none_sets_free)
 {
 	change(CC_DCQCN);

@@ -142,6 +142,20 @@ TEST(responder__passes_on_what_is_for_another_process)
 	assert_int_equal(rig.responder.epsn.v, packet.psn.v);
 }
 
+/* The other process completes the receive request. */
+TEST(responder__what_was_passed_on_does_not_complete_here)
+{
+	const struct packet packet = request(OPCODE_SEND_ONLY, 0);
+
+	rig.responder.find_srq = find_none;
+	assert_int_equal(rig_receive(&packet), FAULT_NONE);
+	assert_int_equal(send(), 1);
+	assert_true(acknowledge());
+	assert_int_equal(rig_receive(&packet), FAULT_NONE);
+	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(rig.responder.epsn.v, psn_add(packet.psn, 1).v);
+}
+
 TEST(pass_send__has_the_headers_of_each_request)
 {
 	static const uint8_t operations[] = {

@@ -105,6 +105,19 @@ TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources)
 	expect_packet(1, OPCODE_SEND_ONLY, 3);
 }
 
+TEST(requester_send__a_read_without_any_resource_is_a_fault)
+{
+	post(IBV_WR_SEND, 8, 0);
+	post(IBV_WR_RDMA_READ, 8, 0);
+	for (unsigned int resources = 1; resources < 2; resources--) {
+		rig.loss.max_responses = (uint16_t)resources;
+		assert_int_equal(send_all(), resources == 1 ? 2 : 0);
+		assert_int_equal(rig.requester.fault,
+				 resources == 1 ? FAULT_NONE : FAULT_SEND_OPERATION);
+		post(IBV_WR_RDMA_READ, 8, 0);
+	}
+}
+
 TEST(requester_send__each_segment_of_a_read_takes_a_resource)
 {
 	post(IBV_WR_RDMA_READ, 3 * REQUESTER_READ_SEGMENT_PKTS * MTU, 0);

@@ -23,7 +23,7 @@
 #include "transport/cc.h"
 
 #define PACER_NEVER UINT64_MAX
-/* The rate has no limit, but congestion control must see each packet. */
+/* The rate has no limit, but congestion control, which is there then, must see each packet. */
 #define PACER_FREE_KBPS UINT32_MAX
 /* Default burst, as time at the rate. Engine polls come late if nobody polls, or if CPUs are
  * shared, and the packets that were not sent meanwhile must still be allowed. */
