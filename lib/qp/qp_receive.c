@@ -196,7 +196,7 @@ static void qp_look_at(struct qp *qp, const struct packet *packet, uint64_t now_
 		return;
 	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR || !is_of_path(qp, packet))
 		return;
-	if (answers && qp_requests(qp))
+	if (answers)
 		cc_answered(cc, packet, now_ns);
 	/* Slowing the peer down would not help against marks of acknowledgements. */
 	if (!cc->ops->marks || (packet->tclass & ECN_MASK) != ECN_EXPERIENCED ||

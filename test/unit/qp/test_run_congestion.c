@@ -328,6 +328,7 @@ TEST(qp_run__responses_are_slowed_down)
 	assert_int_equal(
 		B->qp->pacer.paid_ns,
 		rig.now_ns + sent * pacer_time_ns(PACKET_HDR_MAX + MTU, B->qp->pacer.rate_kbps));
+	assert_int_equal(B->qp->pacer.cc->dcqcn.bytes, sent * (PACKET_HDR_MAX + MTU));
 	end_deliver(B);
 	/* The notification is not due yet. */
 	assert_false(end_run(B, 64));

@@ -111,6 +111,26 @@ TEST(qp_resume__needs_no_timer_where_the_peer_waits)
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
 }
 
+/* Pages came, and the one that is needed was not among them. */
+TEST(qp_resume__looks_once_for_each_wake)
+{
+	unsigned int looks;
+
+	connect_without_timers();
+	send_each();
+	go(B);
+	expect_stillness();
+	assert_int_equal(wake(), 1);
+	looks = away.looks;
+	assert_false(end_run(B, 9));
+	assert_true(away.looks > looks);
+	looks = away.looks;
+	assert_false(end_run(B, 9));
+	assert_int_equal(away.looks, looks);
+	come();
+	expect_each();
+}
+
 TEST(qp_resume__needs_no_timer_where_the_requester_waits)
 {
 	connect_without_timers();
