@@ -888,6 +888,30 @@ TEST(completer_timeout__sends_the_newest_packet_to_a_sack_capable_peer)
 	expect_success(1);
 }
 
+/* Each probe asks for twice as many responses, as long as nothing else comes. */
+TEST(completer_timeout__asks_for_more_and_more_responses_while_no_other_comes)
+{
+	static const struct {
+		uint32_t asked, came;
+	} rounds[] = {{1, 1}, {2, 2}, {4, 5}, {1, 1}, {2, 2}};
+	uint32_t psn = 2;
+
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_READ, 20 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	for (size_t i = 0; i < RTE_DIM(rounds); i++) {
+		completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+		EXPECT_SENT(psn);
+		assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length,
+				 rounds[i].asked * MTU);
+		for (uint32_t came = 0; came < rounds[i].came; came++, psn++)
+			EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, psn, .len = MTU,
+				     .capability = CAPABILITY);
+	}
+}
+
 /* If it were lost, the responder would be idle for a round trip. */
 TEST(requester_send__copies_of_a_long_read_leave_while_packets_get_lost)
 {

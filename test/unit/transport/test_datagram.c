@@ -447,6 +447,7 @@ TEST(datagram_receive__keeps_messages_until_the_page_comes)
 	for (uint64_t i = 0; i < 3; i++)
 		post_receive(i, i * MTU, GRH + 100);
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_waits), 1);
 	assert_int_equal(take(QKEY, 0), FAULT_NONE);
 	assert_int_equal(take(QKEY, 100), FAULT_NONE);
 	assert_int_equal(datagram_resume(&datagram), FAULT_NONE);
