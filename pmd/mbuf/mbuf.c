@@ -5,35 +5,29 @@
 
 #include <rte_mbuf.h>
 
-#define BATCH_MAX 64
+/* Return true if a packet is one segment with its own data, which nobody else refers to: as it is,
+ * it can go back to its pool. */
+static bool is_plain(const struct rte_mbuf *mbuf)
+{
+	return mbuf && rte_mbuf_refcnt_read(mbuf) == 1 && RTE_MBUF_DIRECT(mbuf) && !mbuf->next &&
+	       mbuf->nb_segs == 1;
+}
 
-/* Free packets, some of which may be NULL. Segments of one pool go back to it together. */
+/* Free packets, some of which may be NULL. Plain packets of one pool go back to it together. */
 void rte_pktmbuf_free_bulk(struct rte_mbuf **mbufs, unsigned int count)
 {
-	struct rte_mbuf *batch[BATCH_MAX];
-	struct rte_mempool *pool = NULL;
-	unsigned int n = 0;
+	while (count > 0) {
+		unsigned int n = 0;
 
-	for (unsigned int i = 0; i < count; i++) {
-		struct rte_mbuf *segment = mbufs[i], *next;
-
-		for (; segment; segment = next) {
-			next = segment->next;
-			/* NULL: somebody else still has a reference. */
-			segment = rte_pktmbuf_prefree_seg(segment);
-			if (!segment)
-				continue;
-			if (unlikely(segment->pool != pool || n == BATCH_MAX)) {
-				if (n > 0)
-					rte_mempool_put_bulk(pool, (void **)batch, n);
-				pool = segment->pool;
-				n = 0;
-			}
-			batch[n++] = segment;
-		}
+		while (n < count && likely(is_plain(mbufs[n])) && mbufs[n]->pool == mbufs[0]->pool)
+			n++;
+		if (likely(n > 0))
+			rte_mempool_put_bulk(mbufs[0]->pool, (void **)mbufs, n);
+		else
+			rte_pktmbuf_free(mbufs[n++]);
+		mbufs += n;
+		count -= n;
 	}
-	if (n > 0)
-		rte_mempool_put_bulk(pool, (void **)batch, n);
 }
 
 /* Copy `len` bytes of a packet, from `offset` on. The packet has that many. */
