@@ -46,20 +46,28 @@ static void qp_receive_passed(struct qp *qp, const struct packet *packet)
 		qp->unusual |= QP_PASSES;
 }
 
+/* A request has come in another state than RTS. Return true if the state lets it be received. */
+static __rte_noinline bool qp_admits(struct qp *qp)
+{
+	if (!qp_receives(qp)) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return false;
+	}
+	if (qp->state == IBV_QPS_RTR && !qp->established) {
+		qp->established = true;
+		qp_raise(qp, IBV_EVENT_COMM_EST);
+	}
+	return true;
+}
+
 /* Inline in both callers: almost every packet comes here. */
 static __rte_always_inline void qp_receive_request(struct qp *qp, const struct packet *packet,
 						   uint64_t now_ns)
 {
 	enum fault fault;
 
-	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR) {
-		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+	if (unlikely(qp->state != IBV_QPS_RTS) && !qp_admits(qp))
 		return;
-	}
-	if (qp->state == IBV_QPS_RTR && !qp->established) {
-		qp->established = true;
-		qp_raise(qp, IBV_EVENT_COMM_EST);
-	}
 	if (unlikely(qp->unusual & (QP_MET_ABSENT | QP_KEEPS)))
 		qp_before_request(qp, now_ns);
 	fault = responder_receive(&qp->responder, packet);

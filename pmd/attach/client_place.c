@@ -33,6 +33,19 @@ void client_direct_make_room(struct client_direct *direct, uint32_t n)
 		direct_look(&direct->tx);
 }
 
+static inline uint8_t *direct_offer(struct direct_tx *tx)
+{
+	if (likely(tuning.prefetch))
+		direct_fetch(tx, 0);
+	return direct_place(tx);
+}
+
+static __rte_noinline uint8_t *direct_look_and_offer(struct direct_tx *tx)
+{
+	direct_look(tx);
+	return direct_offer(tx);
+}
+
 uint8_t *client_offer(void *arg)
 {
 	struct share_client *client = arg;
@@ -42,10 +55,8 @@ uint8_t *client_offer(void *arg)
 	if (!direct || direct->state != DIRECT_OPEN || !client->spares_icrc)
 		return NULL;
 	if (unlikely(direct->tx.staged == 0 && direct_used(&direct->tx) >= DIRECT_SLOTS / 2))
-		direct_look(&direct->tx);
-	if (likely(tuning.prefetch))
-		direct_fetch(&direct->tx, 0);
-	return direct_place(&direct->tx);
+		return direct_look_and_offer(&direct->tx);
+	return direct_offer(&direct->tx);
 }
 
 bool client_suits(void *arg, uint32_t qpn)

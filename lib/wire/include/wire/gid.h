@@ -18,9 +18,10 @@
 
 static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
 {
-	static const uint8_t zero[GID_LEN];
+	uint64_t halves[2];
 
-	return memcmp(gid, zero, sizeof(zero)) == 0;
+	memcpy(halves, gid, sizeof(halves));
+	return (halves[0] | halves[1]) == 0;
 }
 
 static inline bool gid_is_ipv4(const uint8_t gid[GID_LEN])
