@@ -32,23 +32,6 @@ static void loss_allow(struct loss *loss)
 		loss->allowed_responses = (uint16_t)sack_resources(loss->max_responses);
 }
 
-/* Let the scoreboard know nothing, and its advertised window be the window. */
-static void loss_clear_board(struct loss *loss)
-{
-	struct scoreboard *board = loss->board;
-
-	board->widening = false;
-	board->rounds = 0;
-	board->shortest = 0;
-	board->advertised_window = loss->window_max;
-	board->serial = 0;
-	board->dropped_ns = 0;
-	board->rated_ns = 0;
-	board->rate = 0;
-	board->rate_before = 0;
-	scoreboard_clear(board);
-}
-
 bool loss_reserve(struct loss *loss)
 {
 	if (likely(loss->board != NULL))
@@ -57,7 +40,7 @@ bool loss_reserve(struct loss *loss)
 	if (loss->board == NULL)
 		return false;
 	scoreboard_init(loss->board);
-	loss_clear_board(loss);
+	loss->board->advertised_window = loss->window_max;
 	return true;
 }
 
@@ -89,8 +72,10 @@ void loss_init(struct loss *loss, struct psn first)
 	loss_allow(loss);
 	loss->run = 1;
 	loss->back = LOSS_STARTED_OVER;
-	if (loss->board != NULL)
-		loss_clear_board(loss);
+	if (loss->board != NULL) {
+		scoreboard_fini(loss->board);
+		loss->board->advertised_window = loss->window_max;
+	}
 	recovery_reset(&loss->recovery);
 }
 

@@ -144,6 +144,13 @@ TEST(cc_path_note_single__late_after_many_long_ones)
 }
 
 /* Round trips that vary stay below what is allowed. */
+TEST(cc_path_late_ns__is_an_eighth_less_and_four_deviations_more)
+{
+	const struct cc_path late = {.is_late = true, .late_ns = 800000, .deviation_ns = 1000};
+
+	assert_int_equal(cc_path_late_ns(&late), 704000);
+}
+
 TEST(cc_path_late_ns__covers_what_varies)
 {
 	struct cc_path *path = get(1);

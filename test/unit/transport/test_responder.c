@@ -69,6 +69,15 @@ TEST(responder__acknowledges_where_it_is_asked_to)
 	expect_aeth(ACK, 1, 1);
 }
 
+TEST(responder__introduces_itself_to_a_peer_that_asks_once)
+{
+	rig.replies.introductions = SACK_INTRODUCTIONS_MAX;
+	for (uint32_t psn = 0; psn < 2; psn++) {
+		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .ack_req = true);
+		assert_int_equal(rig_answers(), 2 - psn);
+	}
+}
+
 TEST(responder__send_with_invalidate_invalidates_the_window)
 {
 	struct mw_list bound = LIST_HEAD_INITIALIZER(bound);

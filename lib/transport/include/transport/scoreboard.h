@@ -121,6 +121,7 @@ struct scoreboard {
 
 /* Begin with nothing known. A scoreboard must not be moved in memory. */
 void scoreboard_init(struct scoreboard *board);
+/* Free what it has allocated; it begins anew. */
 void scoreboard_fini(struct scoreboard *board);
 
 /** Forget everything. */
