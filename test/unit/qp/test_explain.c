@@ -2,7 +2,9 @@
 /* Tests of lib/qp/explain.c: what a user is told of a queue pair that fails. What programs see is
  * in test/zoo. */
 #include <stdint.h>
+#include <string.h>
 
+#include "base/origin.h"
 #include "base/reason.h"
 #include "base/verbs_later.h"
 #include "printed.h"
@@ -52,6 +54,25 @@ TEST(qp_explain__both_sides_of_a_refused_request)
 	assert_contains(
 		told, "uroce: WRITE of 8 bytes (wr_id 7) by queue pair 0x11 to 10.0.0.2 queue pair "
 		      "0x345678: remote access error: ");
+}
+
+TEST(qp_explain__tells_who_created_either_queue_pair)
+{
+	const char *told;
+	unsigned int creators = 0;
+
+	rig_connect();
+	origin_keep(A->qp);
+	origin_keep(B->qp);
+	assert_int_equal(end_send(A, 7, IBV_WR_RDMA_WRITE, 0, 8, MEMORY), 0);
+	told = run();
+	while ((told = strstr(told, "; the queue pair was created by: ")) != NULL) {
+		creators++;
+		told++;
+	}
+	assert_int_equal(creators, 2);
+	origin_drop(A->qp);
+	origin_drop(B->qp);
 }
 
 TEST(qp_explain__an_invalid_request_has_its_own_event)

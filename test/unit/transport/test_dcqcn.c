@@ -209,7 +209,7 @@ static void notify_after(uint64_t steps)
 {
 	cc_notified(cc, START_NS);
 	cc_poll(cc, START_NS + steps * DCQCN_TIMER_NS);
-	cc_notified(cc, START_NS + steps * DCQCN_TIMER_NS + 1);
+	cc_notified(cc, START_NS + steps * DCQCN_TIMER_NS + CC_NOTIFY_NS);
 }
 
 TEST(dcqcn_notified__begins_as_the_parameters_say)
