@@ -29,8 +29,8 @@ static bool is_unsignaled(const struct qp *qp)
 
 	if (qp->sq.attr.max_wr == 0 || prod < qp->sq.attr.max_wr || qp->sq.cons != prod)
 		return false;
-	for (uint32_t i = 1; i <= qp->sq.attr.max_wr; i++) {
-		if (sq_at(&qp->sq, prod - i)->flags & IBV_SEND_SIGNALED)
+	for (uint32_t i = 0; i < qp->sq.attr.max_wr; i++) {
+		if (sq_at(&qp->sq, i)->flags & IBV_SEND_SIGNALED)
 			return false;
 	}
 	return true;
@@ -137,8 +137,8 @@ void qp_watch(struct qp *qp, uint64_t now_ns)
 		if (!watch)
 			return;
 		qp->watch = watch;
-		begin(qp, watch, now_ns);
 	}
+	/* Also the first time: a queue pair with work has advanced from 0. */
 	if (has_advanced(qp, watch) || waits == QP_WAITS_NOTHING)
 		begin(qp, watch, now_ns);
 	watch->seen |= 1u << waits;
