@@ -78,19 +78,6 @@ TEST(seen__in_the_third_period)
 	grey_fini(&grey);
 }
 
-/* A period begins without anything noted, so that it lets hardly any of 20,000 requests through. */
-TEST(seen__a_new_period_begins_empty)
-{
-	struct grey grey = {0};
-	unsigned int passed = 0;
-
-	grey_seen(&grey, mix(1), 0);
-	for (uint64_t i = 10; i < 20010; i++)
-		passed += grey_seen(&grey, mix(i), GREY_PERIOD_NS);
-	assert_in_range(passed, 0, 2);
-	grey_fini(&grey);
-}
-
 /* Hardly any of 100,000 requests that come once are let through; one that comes again is. */
 TEST(seen__a_flood_is_told_from_who_comes_again)
 {

@@ -166,16 +166,21 @@ TEST(qp_resume__needs_no_timer_where_answers_wait)
 	assert_memory_equal(A->memory.bytes + 8 * MTU, B->memory.bytes + 4 * MTU, 2 * MTU);
 }
 
-/* Run timers for longer than a peer that does not answer is given. */
-static void pass_time(void)
+static void pass(uint64_t ns)
 {
-	const uint64_t until_ns = rig.now_ns + WAIT_NS;
+	const uint64_t until_ns = rig.now_ns + ns;
 
 	while (RTE_MIN(qp_deadline_ns(A->qp), qp_deadline_ns(B->qp)) < until_ns) {
 		end_time_out(qp_deadline_ns(A->qp) < qp_deadline_ns(B->qp) ? A : B);
 		rig_run();
 	}
 	rig.now_ns = until_ns;
+}
+
+/* Run timers for longer than a peer that does not answer is given. */
+static void pass_time(void)
+{
+	pass(WAIT_NS);
 }
 
 TEST(qp_timeout__uses_up_no_retry_while_a_page_is_absent)
@@ -206,21 +211,38 @@ TEST(qp_timeout__a_peer_that_waits_for_long_is_patient)
 	expect_each();
 }
 
-/* Six RNR retries last for so long, each at most for 0.65 s. */
-TEST(page_wait_syndrome__grows_so_that_few_retries_last)
+/* Assert that six RNR retries last while a page is absent for so long. */
+static void expect_few_retries(uint64_t ns)
 {
 	A->attr.rnr_retry = 6;
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	go(B);
 	rig_run();
-	pass_time();
+	pass(ns);
 	assert_int_equal(qp_state(A->qp), IBV_QPS_RTS);
 	away_come();
 	wake();
 	pass_time();
 	pass_time();
 	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Each lasts at most 0.65 s. */
+TEST(page_wait_syndrome__grows_so_that_few_retries_last)
+{
+	expect_few_retries(WAIT_NS);
+}
+
+/* The request is refused at once, and not only when it comes again: the first retries are short. */
+TEST(page_wait_syndrome__grows_without_room_for_the_request)
+{
+	struct ooo_pool *const pool = rig.ooo;
+
+	rig.ooo = NULL;
+	end_recreate(B, IBV_QPT_RC, NULL);
+	rig.ooo = pool;
+	expect_few_retries(WAIT_NS / 25);
 }
 
 /* The pager brings in only so many pages at a time and serves them in order of arrival. */
