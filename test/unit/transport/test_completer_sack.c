@@ -405,9 +405,24 @@ TEST(completer_sack__dropping_is_believed_once_in_a_round_trip)
 	tell(1, 0);
 	tell(1, 0x8000000000);
 	assert_int_equal(send_all(), 0);
-	rig.board.dropped_ns -= 10000;
-	tell(1, 0x8000000000);
+	tell_at(NOW_NS + RECOVERY_SACK_PROBE_MIN_NS - 1, ++serial, 1, 0x8000000000);
+	assert_int_equal(send_all(), 0);
+	tell_at(NOW_NS + RECOVERY_SACK_PROBE_MIN_NS, ++serial, 1, 0x8000000000);
 	assert_true(send_all() > 0);
+}
+
+TEST(completer_sack__what_is_behind_the_bitmap_is_not_kept_any_more)
+{
+	rig.loss.recovery.srtt_ns = 1000;
+	send_write(1, 10);
+	tell(1, 0x1fe);
+	EXPECT_SENT(1);
+	tell(1, 0x4);
+	EXPECT_SENT(2);
+	/* That the newest one has come shows that those before it are missing. */
+	tell(1, 0x204);
+	EXPECT_SENT(4, 5, 6, 7, 8, 9);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 3);
 }
 
 /* Whatever a peer reports, in whatever order, only packets in flight are sent again, and the truth
