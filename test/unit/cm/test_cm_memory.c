@@ -10,6 +10,7 @@
 #include "cm_fixture.h"
 #include "cm/ports.h"
 #include "outbox.h"
+#include "timers.h"
 
 #define SECOND	 UINT64_C(1000000000)
 #define NO_LIMIT UINT32_MAX
@@ -102,6 +103,19 @@ TEST(memory__mad_that_is_to_be_sent)
 	assert_int_equal(outbox_push(&outbox, &rig.peer, mad), 0);
 	assert_memory_equal(outbox_first(&outbox)->bytes, mad, sizeof(mad));
 	outbox_fini(&outbox);
+}
+
+TEST(memory__timers)
+{
+	struct cm_timers timers = {0};
+	int rc;
+
+	allowed = 0;
+	rc = timers_reserve(&timers, 1);
+	allowed = NO_LIMIT;
+	assert_int_equal(rc, -ENOMEM);
+	assert_int_equal(timers.room, 0);
+	timers_fini(&timers);
 }
 
 /* A request is dropped, and gives its place in the backlog back. Each number of allocations is
