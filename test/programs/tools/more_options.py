@@ -166,6 +166,10 @@ class MoreOptionsTest:
             done = ask([*spaces[0].prefix, sys.executable, PING, "10.9.4.2", "1000"], SECONDS)
             if done.returncode != 0:
                 running.fail(f"the kernels do not reach each other: {done.stdout}")
+            for number in (1, 2):
+                see = [UROCE_RUN, "--socket", f"{self._work_dir}/kernel-{number}.sock", "--", "ibv_devinfo", "-v"]
+                if not wait_until(lambda argv=see, address=f"::ffff:10.9.4.{number}": address in ask(argv, SECONDS).stdout, SECONDS):
+                    running.fail("the device does not have the kernel's address")
             meet = os.path.join(self._work_dir, "kernel.meet")
             ends = [running.add(Process([UROCE_RUN, "--socket", f"{self._work_dir}/kernel-{number}.sock", "--", REMOTE_WRITE, *options],
                                         self._log())) for number, options in enumerate((["-s", meet], [meet]), 1)]
