@@ -1,22 +1,280 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs a test: each thread connects its queue pairs, sends messages for the planned time or number,
  * and drains them. */
-#include "measure.h"
-
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "control_conn.h"
 #include "count.h"
 #include "lossy_port.h"
+#include "main.h"
 #include "mode.h"
 #include "nic.h"
+#include "nic_thread.h"
+#include "passive.h"
+#include "plan.h"
 #include "qp/attr.h"
-#include "team.h"
+#include "run.h"
+
+/*
+ * The threads that measure. The caller of team_work is number 0. The others live until team_stop
+ * and sleep between jobs: only threads that stay have an engine each in every test (nic_thread.h).
+ *
+ * A job has phases. A member that has done its part of one waits for the others, and gives the
+ * engine polls meanwhile. If a member fails, no member waits any longer.
+ */
+enum team_phase { TEAM_CONNECTED, TEAM_DRAINED, TEAM_PHASES };
+
+struct team;
+
+struct team_member {
+	struct team *team;
+	uint32_t number;
+	struct nic_thread thread; /* of number 0: only its handle of the device */
+	struct nic *nic;	  /* that handle */
+	struct control *control;  /* of number 0: the caller's; of others: `own_control` */
+	struct run run;
+
+	/* unused by number 0 */
+	struct control own_control;
+	struct passive passive; /* of own_control, if both sides are in this process */
+	bool connected;		/* own_control is open */
+	uint64_t round;		/* of its last job; protected by the team's lock */
+};
+
+struct team {
+	struct team_member *members[PLAN_THREADS_MAX];
+	uint32_t count;		       /* of members */
+	uint32_t size;		       /* members that team_gather was asked for */
+	uint32_t arrived[TEAM_PHASES]; /* atomic: members that have ended a phase */
+	int failed;		       /* atomic, -errno: a member has failed in this job */
+	pthread_mutex_t lock;	       /* protects what follows */
+	pthread_cond_t changed;
+	uint64_t round; /* number of the job */
+	uint32_t parts; /* members of the job. A thread may first look at a job in which it has no
+			   part when a later team_gather has changed `size` already */
+	uint32_t busy;	/* threads that have not ended it */
+	bool stopped;
+	void (*job)(struct team_member *member);
+	char error[256]; /* of the first failure */
+};
+
+#define TEAM_INITIALIZER                                                               \
+	{                                                                              \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+	}
+
+/** Return true if a member has failed. MT-safe. */
+static inline bool team_has_failed(const struct team *team)
+{
+	return __atomic_load_n(&team->failed, __ATOMIC_RELAXED) != 0;
+}
+
+static void member_work(struct team_member *member)
+{
+	struct team *team = member->team;
+
+	member->round = team->round;
+	if (member->number >= team->parts)
+		return;
+	pthread_mutex_unlock(&team->lock);
+	team->job(member);
+	pthread_mutex_lock(&team->lock);
+	team->busy--;
+	pthread_cond_broadcast(&team->changed);
+}
+
+static void member_run(void *arg)
+{
+	struct team_member *member = arg;
+	struct team *team = member->team;
+
+	pthread_mutex_lock(&team->lock);
+	while (!team->stopped) {
+		if (member->round != team->round)
+			member_work(member);
+		else
+			pthread_cond_wait(&team->changed, &team->lock);
+	}
+	pthread_mutex_unlock(&team->lock);
+}
+
+static int team_add(struct team *team, struct nic *nic, struct control *control)
+{
+	struct team_member *member = calloc(1, sizeof(*member));
+	int rc;
+
+	if (!member)
+		return -ENOMEM;
+	member->team = team;
+	member->number = team->count;
+	member->nic = &member->thread.nic;
+	member->round = team->round;
+	if (member->number == 0) {
+		member->control = control;
+		nic_thread_pin(0);
+		rc = nic_share(nic, member->nic);
+	} else {
+		member->control = &member->own_control;
+		rc = nic_thread_start(&member->thread, member->number, nic, member_run, member);
+	}
+	if (rc != 0)
+		free(member);
+	else
+		team->members[team->count++] = member;
+	return rc;
+}
+
+static int team_connect(struct team_member *member, const struct control *control, char *error,
+			size_t error_size)
+{
+	int rc;
+
+	if (member->number == 0)
+		return control_renew(member->control, error, error_size);
+	if (member->connected)
+		return 0;
+	rc = control_connect_more(&member->own_control, control, member->nic, &member->passive,
+				  error, error_size);
+	member->connected = rc == 0;
+	return rc;
+}
+
+/* Close the connections of all members from this number on. */
+static void team_disconnect_from(struct team *team, uint32_t first)
+{
+	for (uint32_t i = RTE_MAX(first, 1u); i < team->count; i++) {
+		struct team_member *member = team->members[i];
+
+		if (!member->connected)
+			continue;
+		passive_close(&member->passive);
+		control_close(&member->own_control);
+		member->connected = false;
+	}
+}
+
+/*
+ * Have `size` members, each with a thread and a connection to the passive side of `control`. Starts
+ * and connects those that are missing, in the order of their numbers. Members beyond `size` keep
+ * their threads, but not their connections. Not MT-safe.
+ *
+ * @return
+ *   0, or -errno with `error`.
+ */
+static int team_gather(struct team *team, uint32_t size, struct nic *nic, struct control *control,
+		       char *error, size_t error_size)
+{
+	int rc = 0;
+
+	while (rc == 0 && team->count < size)
+		rc = team_add(team, nic, control);
+	if (rc != 0) {
+		snprintf(error, error_size, THREAD_REFUSED, team->count, strerror(-rc));
+		return rc;
+	}
+	team_disconnect_from(team, size);
+	for (uint32_t i = 0; rc == 0 && i < size; i++)
+		rc = team_connect(team->members[i], control, error, error_size);
+	team->size = size;
+	return rc;
+}
+
+/*
+ * Let all members do a job, the caller among them, and wait until all have ended. Not MT-safe.
+ *
+ * @return
+ *   0, or -errno with `error`, those of the first failure.
+ */
+static int team_work(struct team *team, void (*job)(struct team_member *member), char *error,
+		     size_t error_size)
+{
+	for (int i = 0; i < TEAM_PHASES; i++)
+		team->arrived[i] = 0;
+	team->failed = 0;
+	pthread_mutex_lock(&team->lock);
+	team->job = job;
+	team->parts = team->size;
+	team->busy = team->size - 1;
+	team->round++;
+	pthread_cond_broadcast(&team->changed);
+	pthread_mutex_unlock(&team->lock);
+	job(team->members[0]);
+	pthread_mutex_lock(&team->lock);
+	while (team->busy > 0)
+		pthread_cond_wait(&team->changed, &team->lock);
+	if (team->failed != 0)
+		snprintf(error, error_size, "%s", team->error);
+	pthread_mutex_unlock(&team->lock);
+	return team->failed;
+}
+
+/* Wait until all members have ended a phase. Calls `waits` (may be NULL) meanwhile, repeatedly.
+ * Returns false if a member has failed. Only for jobs. */
+static bool team_wait(struct team_member *member, enum team_phase phase,
+		      void (*waits)(struct team_member *member))
+{
+	struct team *team = member->team;
+
+	__atomic_fetch_add(&team->arrived[phase], 1, __ATOMIC_RELEASE);
+	while (!team_has_failed(team) &&
+	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size) {
+		nic_poll(member->nic);
+		if (waits)
+			waits(member);
+		/* An engine poll does not yield with dedicated progress. The others may need this
+		 * CPU. */
+		sched_yield();
+	}
+	return !team_has_failed(team);
+}
+
+/* Note that a member has failed. The first failure counts. MT-safe. */
+static void team_fail(struct team *team, int rc, const char *error)
+{
+	pthread_mutex_lock(&team->lock);
+	if (team->failed == 0) {
+		snprintf(team->error, sizeof(team->error), "%s", error);
+		__atomic_store_n(&team->failed, rc, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&team->lock);
+}
+
+/* Close the connections that team_gather has opened. Not MT-safe. */
+static void team_disconnect(struct team *team)
+{
+	team_disconnect_from(team, 1);
+}
+
+/* End the threads and the connections that team_gather has made. Not MT-safe. */
+static void team_stop(struct team *team)
+{
+	team_disconnect(team);
+	pthread_mutex_lock(&team->lock);
+	team->stopped = true;
+	pthread_cond_broadcast(&team->changed);
+	pthread_mutex_unlock(&team->lock);
+	for (uint32_t i = 0; i < team->count; i++) {
+		if (i > 0)
+			nic_thread_join(&team->members[i]->thread);
+		else
+			nic_unshare(team->members[i]->nic);
+		free(team->members[i]);
+	}
+	team->count = 0;
+}
 
 #define DRAIN_NS UINT64_C(10000000000)
 

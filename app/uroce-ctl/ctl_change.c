@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Give commands to the programs that a filter selects, one after the other. */
-#include "ctl_change.h"
+#include "command.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl_show.h"
 #include "report/scan.h"
 
 #define ANSWER_MS 2000

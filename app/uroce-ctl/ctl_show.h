@@ -1,10 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands of uroce-ctl that print once. */
+/* The commands of uroce-ctl that show devices and programs, and give them commands. */
 #ifndef CTL_SHOW_H
 #define CTL_SHOW_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "ctl_output.h"
 #include "report/devices.h"
+#include "terminal.h"
+
+struct command;
+
+/** Give the command's changes to each process that its filter selects. `error` is empty if all of
+ * them have done them. */
+void change_give(const struct report_devices *devices, const struct command *command, char *error,
+		 size_t error_size);
+
+/** Print what `now` has and `before` does not have, and the reverse: at most `*left` lines, unless
+ * that is 0. Returns false after the last one. Sorts the objects of both. */
+bool monitor_compare(struct report_devices *before, struct report_devices *now,
+		     const struct report_filter *filter, struct output *output, uint32_t *left);
+
+/**
+ * Look again and again, and print the changes, until the process is ended or after `lines` lines
+ * (0: no limit).
+ *
+ * @param ms
+ *   Interval between two looks.
+ * @return
+ *   0 or -errno.
+ */
+int monitor_run(const struct report_filter *filter, const struct terminal *terminal,
+		unsigned int ms, uint32_t lines);
+
+/**
+ * Show processes and queue pairs periodically until the user presses `q`.
+ *
+ * @param ms
+ *   Interval between two rounds.
+ * @param rounds
+ *   Number of rounds; 0: no limit.
+ * @return
+ *   0 or -errno.
+ */
+int top_run(const struct report_filter *filter, const struct terminal *terminal, unsigned int ms,
+	    uint32_t rounds);
 
 /** Return true if there is what the filters name; without filters there need not be anything. False
  * with `error`. */

@@ -86,11 +86,7 @@ void doctor_run(const struct doctor *doctor);
 /** Show all findings about a host. */
 void doctor_show(const struct doctor_host *host, struct output *output);
 
-/* The groups of checks, each in a file of its own. */
-void doctor_memory(const struct doctor *doctor);
-void doctor_kernel(const struct doctor *doctor);
+/** Check the NICs: doctor_run calls it. */
 void doctor_nics(const struct doctor *doctor);
-void doctor_ifaces(const struct doctor *doctor);
-void doctor_sockets(const struct doctor *doctor);
 
 #endif

@@ -6,16 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doctor.h"
 #include "command.h"
 #include "ctl_capture.h"
 #include "ctl_cdi.h"
-#include "ctl_change.h"
+#include "ctl_show.h"
 #include "ctl_why.h"
-#include "monitor.h"
+#include "doctor.h"
 #include "rdma.h"
 #include "report/metrics.h"
-#include "top.h"
 
 static int fail(const char *error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compare successive sets of reports, and print what has appeared and what has gone. */
-#include "monitor.h"
+#include "ctl_show.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -16,7 +16,6 @@
 #include <json-c/json.h>
 #include <rte_common.h>
 
-#include "rdma_items.h"
 #include "view/table.h"
 
 #define COUNTER_INDENT "\n    "

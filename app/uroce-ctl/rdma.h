@@ -10,6 +10,8 @@
 
 #include "report/read.h"
 
+struct json_object;
+
 #define RDMA_FILTERS_MAX 16
 
 enum rdma_show {
@@ -57,5 +59,13 @@ bool rdma_matches(const char *wanted, const char *value);
 
 /** Answer a command line as rdma(8) does. Returns the exit status. */
 int rdma_main(int argc, char **argv);
+
+/**
+ * Return an array with an item for each device, port or object that is asked for. The members of an
+ * item have the names and the order of rdma(8). Devices, ports and counters are those of the view's
+ * files; objects are those that the processes of the view report. NULL with `error` if there is no
+ * such device, or no memory.
+ */
+struct json_object *rdma_items(const struct rdma_request *request, char *error, size_t error_size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the files of a view and the reports of its processes. */
-#include "rdma_items.h"
+#include "rdma.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compare two successive sets of reports, and show rates on a terminal or as plain text. */
-#include "top.h"
+#include "ctl_show.h"
 
 #include <errno.h>
 #include <inttypes.h>

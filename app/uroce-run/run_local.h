@@ -24,8 +24,8 @@ struct local_network {
 /**
  * Start an uroced with `devices` devices that are connected to no network. It ends, and its
  * directory is removed, when the calling process ends in any way, also after exec. The caller gets
- * no child and no descriptor that stays open after exec, but may get another process id
- * (run_guard.h). Not MT-safe (environment, fork).
+ * no child and no descriptor that stays open after exec, but may get another process id.
+ * Not MT-safe (environment, fork).
  *
  * @param settings
  *   The device's name (if there is one device) and the log level are used. `socket` is set.

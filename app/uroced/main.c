@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +24,81 @@
 #include "confine.h"
 #include "eal/cpu.h"
 #include "eal/privilege.h"
+#include "eal/runtime.h"
 #include "names.h"
 #include "netdev/early_drop.h"
 #include "owner/serve.h"
-#include "report/set.h"
 #include "replace.h"
+#include "report/set.h"
 #include "report/telemetry.h"
 #include "scrape.h"
 #include "service.h"
 #include "share/message.h"
-#include "telemetry_thread.h"
 #include "tenant_limits.h"
 #include "uroced_options.h"
+
+#define PAUSE_S 5 /* for programs that come back, and for a further restart */
+
+enum telemetry_state {
+	TELEMETRY_OFF,
+	TELEMETRY_PAUSES,
+	TELEMETRY_STARTS, /* DPDK */
+};
+
+static enum telemetry_state telemetry_state; /* atomic */
+static pthread_t telemetry_thread;
+
+static bool telemetry_step(enum telemetry_state from, enum telemetry_state to)
+{
+	return __atomic_compare_exchange_n(&telemetry_state, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
+}
+
+static void *telemetry_thread_run(void *arg)
+{
+	const struct runtime_config config = {.telemetry = true, .file_prefix = arg};
+
+	/* EAL fills its memory, and meanwhile no other thread can map any. */
+	if (__atomic_load_n(&telemetry_state, __ATOMIC_ACQUIRE) == TELEMETRY_PAUSES) {
+		sleep(PAUSE_S);
+		if (!telemetry_step(TELEMETRY_PAUSES, TELEMETRY_STARTS))
+			return NULL;
+	}
+	if (runtime_start(&config) != 0)
+		log_warn("DPDK's telemetry does not answer; programs do not need it");
+	__atomic_store_n(&telemetry_state, TELEMETRY_OFF, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Start DPDK in a thread of its own, with files of this prefix: its start takes most of a second,
+ * in which programs would wait. If `is_late`, programs come back now, and DPDK starts after that.
+ * Without DPDK only telemetry is missing. Once per process. */
+static void telemetry_thread_start(const char *file_prefix, bool is_late)
+{
+	int rc;
+
+	telemetry_state = is_late ? TELEMETRY_PAUSES : TELEMETRY_STARTS;
+	rc = privilege_create_same(&telemetry_thread, telemetry_thread_run,
+				   (void *)(uintptr_t)file_prefix);
+	if (rc == 0)
+		return;
+	telemetry_state = TELEMETRY_OFF;
+	log_warn("no thread for DPDK's telemetry: %s", strerror(-rc));
+}
+
+/* Stop the thread. If DPDK is just starting, wait until it has started, unless `in_haste`. Return
+ * false if it still starts: the process must then end without destructors, because DPDK's may not
+ * run meanwhile. */
+static bool telemetry_thread_stop(bool in_haste)
+{
+	if (telemetry_step(TELEMETRY_PAUSES, TELEMETRY_OFF) ||
+	    __atomic_load_n(&telemetry_state, __ATOMIC_ACQUIRE) != TELEMETRY_STARTS)
+		return true;
+	if (in_haste)
+		return false;
+	pthread_join(telemetry_thread, NULL);
+	return true;
+}
 
 #define SLEEP_MS    100
 #define SPIN_NS	    20000 /* idle time before a thread sleeps, unless CPUs are short */

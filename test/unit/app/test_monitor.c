@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor.h"
+#include "ctl_show.h"
 #include "stdout_text.h"
 #include "test.h"
 
