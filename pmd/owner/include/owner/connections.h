@@ -22,7 +22,6 @@
 #include <rte_byteorder.h>
 
 #include "share/blocks.h"
-#include "share/quarantine.h"
 #include "wire/cm.h"
 
 #define CONNECTIONS_SLOTS     256

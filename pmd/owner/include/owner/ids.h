@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "share/quarantine.h"
+#include "share/blocks.h"
 #include "share/user.h"
 
 #define IDS_BITS   12

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "share/quarantine.h"
 #include "share/user.h"
 #include "wire/qpn_block.h"
 
@@ -14,6 +13,9 @@
 #define BLOCK_QPNS  (1u << BLOCK_SHIFT)
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
 #define BLOCK_NONE  SLOT_NONE
+
+/* The first block has QP 0 and QP 1, and the last one has the multicast number. */
+#define BLOCKS_OUTER 1
 
 /* Quarantine of a block whose process has ended: the time for which peers with usual timeouts
  * retransmit to that process. */
@@ -56,11 +58,10 @@ int blocks_take(struct blocks *blocks, uint32_t qpn_first, uint16_t slot, user_t
 /** Take back the block that begins with a number. */
 void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns);
 
-/** Return true if a process may have a block. The first block has QP 0 and QP 1, and the last one
- * has the multicast number. */
+/** Return true if a process may have a block. */
 static inline bool blocks_may_give(uint32_t block)
 {
-	return block != 0 && block != BLOCKS - 1;
+	return block >= BLOCKS_OUTER && block < BLOCKS - BLOCKS_OUTER;
 }
 
 /** Return the index of the block of a number. */
@@ -74,5 +75,48 @@ static inline uint16_t blocks_find(const struct blocks *blocks, uint32_t qpn)
 {
 	return blocks->slots[blocks_index(qpn)];
 }
+
+#define SLOT_NONE UINT16_MAX
+
+/* The objects of one kind, in the arrays of their user. Only one thread at a time may use this
+ * struct. */
+struct quarantine {
+	uint16_t *slots;	     /* the slot that has it, or SLOT_NONE */
+	uint64_t *quarantine_end_ns; /* of a free one: end of its quarantine */
+	user_t *users;		     /* the user that has it, or had it last */
+	uint32_t count;
+	uint32_t outer; /* so many of the first and of the last ones are never given */
+	uint64_t quarantine_ns;
+	uint32_t user_max; /* objects of an untrusted user, including those in quarantine */
+};
+
+/** Make all free, without a quarantine. */
+void quarantine_init(const struct quarantine *quarantine);
+
+/**
+ * Give a slot a free one, chosen at random, so that nobody can tell from its own those of others.
+ *
+ * @param user
+ *   USER_TRUSTED: if all free ones are in quarantine, it may have the one whose quarantine ends
+ *   first.
+ * @param index
+ *   Set to the chosen one.
+ * @return
+ *   0; -ENOSPC; -EAGAIN: the user has too many objects, with those in quarantine; -EIO: there are
+ *   no random numbers.
+ */
+int quarantine_give(const struct quarantine *quarantine, uint16_t slot, uint64_t now_ns,
+		    user_t user, uint32_t *index);
+
+/** Keep a free one for the slot that will take it: no other gets it until then. */
+void quarantine_keep(const struct quarantine *quarantine, uint32_t index, uint64_t until_ns,
+		     user_t user);
+
+/** Give a certain one, also one in quarantine. 0; -EBUSY: another slot has it. */
+int quarantine_take(const struct quarantine *quarantine, uint32_t index, uint16_t slot,
+		    user_t user);
+
+/** Take one back. Return false if it is free. */
+bool quarantine_take_back(const struct quarantine *quarantine, uint32_t index, uint64_t now_ns);
 
 #endif
