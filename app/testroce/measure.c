@@ -22,7 +22,6 @@
 #include "main.h"
 #include "mode.h"
 #include "nic.h"
-#include "nic_thread.h"
 #include "passive.h"
 #include "plan.h"
 #include "qp/attr.h"
@@ -30,7 +29,7 @@
 
 /*
  * The threads that measure. The caller of team_work is number 0. The others live until team_stop
- * and sleep between jobs: only threads that stay have an engine each in every test (nic_thread.h).
+ * and sleep between jobs: only threads that stay have an engine each in every test (nic.h).
  *
  * A job has phases. A member that has done its part of one waits for the others, and gives the
  * engine polls meanwhile. If a member fails, no member waits any longer.

@@ -90,12 +90,12 @@ double result_mps(const struct result *result)
 	return result->seconds > 0 ? (double)result->messages / 1e6 / result->seconds : 0;
 }
 
-double result_cycles_packet(const struct result *result)
+static double result_cycles_packet(const struct result *result)
 {
 	return result->packets > 0 ? (double)result->tsc / (double)result->packets : 0;
 }
 
-double result_cycles_byte(const struct result *result)
+static double result_cycles_byte(const struct result *result)
 {
 	const double bytes = (double)result->messages * (double)result->plan.size_bytes;
 

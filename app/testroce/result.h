@@ -56,8 +56,6 @@ void result_end(struct result_sum *sum, const struct nic *nic);
  * packet, and cycles of these cores per byte. */
 double result_gbps(const struct result *result);
 double result_mps(const struct result *result);
-double result_cycles_packet(const struct result *result);
-double result_cycles_byte(const struct result *result);
 
 /** Print a result in some lines. */
 void result_text(FILE *file, const struct result *result);

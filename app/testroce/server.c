@@ -18,7 +18,6 @@
 
 #include "control_conn.h"
 #include "nic.h"
-#include "nic_thread.h"
 #include "passive.h"
 #include "plan.h"
 

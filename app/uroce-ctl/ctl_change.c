@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ctl_show.h"
-#include "report/scan.h"
+#include "report/read.h"
 
 #define ANSWER_MS 2000
 

@@ -84,4 +84,8 @@ void show_statistic(const struct report_devices *devices, const struct report_fi
 void show_congestion(const struct report_devices *devices, const struct report_filter *filter,
 		     struct output *output);
 
+/** Print a line for each queue pair, completion queue and connection of the programs that waits,
+ * and for whom; or one that nothing does. */
+void why_show(const struct report_devices *devices, const struct report_filter *filter);
+
 #endif

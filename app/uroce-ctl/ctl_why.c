@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What programs wait for, as their reports say it. */
-#include "ctl_why.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rte_common.h>
 
+#include "ctl_show.h"
 #include "qp/qp.h"
 #include "wire/gid.h"
 

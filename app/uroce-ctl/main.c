@@ -10,7 +10,6 @@
 #include "ctl_capture.h"
 #include "ctl_cdi.h"
 #include "ctl_show.h"
-#include "ctl_why.h"
 #include "doctor.h"
 #include "rdma.h"
 #include "report/metrics.h"

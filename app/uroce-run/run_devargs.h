@@ -29,4 +29,19 @@ int devargs_check(const char *devargs, const char *pci_devices, const char *driv
 int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char *error,
 		       size_t error_size);
 
+/**
+ * Look for the driver of a virtual device. MT-safe.
+ *
+ * @param dir
+ *   Directory of EAL's drivers: RTE_EAL_PMD_PATH, or a test's substitute.
+ * @param device
+ *   The device's name: the driver's name and a number, as in net_memif0.
+ * @param params
+ *   Set to the driver's own description of its arguments, as in "size=<int> copy=<int>"; "" if it
+ * has none, or if it does not fit.
+ * @return
+ *   0: the driver is installed; -ENOENT: it is not; -ENODATA: this cannot be told.
+ */
+int vdev_drivers_find(const char *dir, const char *device, char *params, size_t params_size);
+
 #endif

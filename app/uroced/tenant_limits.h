@@ -3,9 +3,11 @@
 #ifndef UROCED_TENANT_LIMITS_H
 #define UROCED_TENANT_LIMITS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-#include "config/tenant.h"
+#include "config/settings.h"
 #include "owner/serve.h"
 
 /**
@@ -21,5 +23,12 @@
 int tenant_limits_find(const struct tenant_settings *tenants, size_t count,
 		       struct serve_tenant *users, struct serve_tenants *limits, char *error,
 		       size_t error_size);
+
+/** Find a user; "" does not change *uid. Not MT-safe. Returns false if the user does not exist. */
+bool names_find_user(const char *name, uid_t *uid);
+
+/** Find a group; "" does not change *gid. Not MT-safe. Returns false if the group does not exist.
+ */
+bool names_find_group(const char *name, gid_t *gid);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "config/settings.h"
-#include "config/tenant.h"
 
 enum options_result {
 	OPTIONS_RUN,	 /* settings are set */

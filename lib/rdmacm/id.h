@@ -324,9 +324,6 @@ const struct cm_private *cm_calls(void);
 /** Return all devices; the first call opens them. MT-safe. Their number, or -errno. */
 int devices_get(struct cm_device *const **devices);
 
-/** Return the device of an agent; NULL while the devices are being opened. MT-safe. */
-struct cm_device *device_of_agent(const struct agent *agent);
-
 /** Return true if a device is lost for ever. MT-safe. */
 bool device_is_lost(const struct cm_device *device);
 
@@ -337,7 +334,7 @@ void devices_wait(void);
 struct ibv_xrcd *device_get_xrcd(struct cm_device *device);
 void device_put_xrcd(struct cm_device *device);
 
-/* address.c */
+/* addrinfo.c */
 
 /** Return the length of an address, or 0 for an unsupported family. MT-safe. */
 socklen_t address_len(const struct sockaddr *address);
@@ -529,14 +526,6 @@ void qp_to_error_locked(struct cm_id *id);
 
 /** Move an id's queue pair, if there is one, to the error state. MT-safe. */
 void qp_to_error(struct cm_id *id);
-
-/** Create the completion queues that an id lacks; 0 entries: none wanted. 0 or -errno. */
-int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries);
-void qp_destroy_cqs(struct cm_id *id);
-
-/** Return the domain for an object of an id; our own if the program gives none. NULL: errno. */
-struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd);
-struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd);
 
 /* multicast.c */
 

@@ -124,7 +124,8 @@ int devices_get(struct cm_device *const **list)
 	return rc;
 }
 
-struct cm_device *device_of_agent(const struct agent *agent)
+/* Return the device of an agent; NULL while the devices are being opened. MT-safe. */
+static struct cm_device *device_of_agent(const struct agent *agent)
 {
 	const int count = __atomic_load_n(&devices.count, __ATOMIC_ACQUIRE);
 

@@ -264,7 +264,8 @@ static void end_queue(struct ibv_cq **cq, struct ibv_comp_channel **channel)
 	*channel = NULL;
 }
 
-void qp_destroy_cqs(struct cm_id *id)
+/* Create the completion queues that an id lacks; 0 entries: none wanted. 0 or -errno. */
+static void qp_destroy_cqs(struct cm_id *id)
 {
 	end_queue(&id->public.recv_cq, &id->public.recv_cq_channel);
 	end_queue(&id->public.send_cq, &id->public.send_cq_channel);
@@ -281,7 +282,7 @@ static int create_queue(struct cm_id *id, uint32_t entries, struct ibv_cq **cq,
 	return *cq ? 0 : -errno;
 }
 
-int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries)
+static int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries)
 {
 	int rc = create_queue(id, recv_entries, &id->public.recv_cq, &id->public.recv_cq_channel);
 
@@ -293,7 +294,7 @@ int qp_create_cqs(struct cm_id *id, uint32_t send_entries, uint32_t recv_entries
 	return rc;
 }
 
-struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
+static struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 {
 	if (!pd)
 		pd = id->public.pd;
@@ -306,7 +307,8 @@ struct ibv_pd *qp_choose_pd(struct cm_id *id, struct ibv_pd *pd)
 	return NULL;
 }
 
-struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd)
+/* Return the domain for an object of an id; our own if the program gives none. NULL: errno. */
+static struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd)
 {
 	if (xrcd)
 		return xrcd;

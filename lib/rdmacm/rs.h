@@ -421,7 +421,4 @@ int *rs_option_find(struct rsocket *s, int level, int name);
 
 /* rs_poll.c. The caller holds the rsocket's lock. */
 
-/** Return the events that poll(2) would report. */
-short rs_poll_events(const struct rsocket *s, short events);
-
 #endif

@@ -137,13 +137,6 @@ void rs_dest_asked(struct rs_dest *dest);
 void rs_dest_take_events(struct rsocket *s);
 void rs_dest_end_all(struct rsocket *s);
 
-/* rs_udp.c */
-
-/** Send by UDP, with a header that has the local queue pair number. Return the bytes of data, or
- * -errno. */
-ssize_t rs_udp_send(struct rsocket *s, const struct rs_dest *dest, enum rs_op op,
-		    const struct iovec *iov, size_t count, int flags);
-
 /** Write or read the UDP header. Return its length; rs_udp_get returns 0 if the header is invalid.
  */
 size_t rs_udp_put(struct rs_udp_wire *wire, const struct rs_pair *pair, enum rs_op op);
@@ -151,8 +144,6 @@ size_t rs_udp_get(const void *data, size_t len, sa_family_t family, enum rs_op *
 
 /** Receive by UDP. The service's thread calls it, without the lock. */
 void rs_datagram_serve(struct rsocket *s);
-
-/* rs_datagram.c */
 
 /** Write the header of datagrams from an address. Return its length. */
 size_t rs_address_put(struct rs_datagram_wire *wire, const struct sockaddr_storage *from);

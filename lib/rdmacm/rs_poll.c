@@ -30,7 +30,8 @@ struct polling {
 	uint32_t spin_us; /* polling time before the call sleeps */
 };
 
-short rs_poll_events(const struct rsocket *s, short events)
+/* Return the events that poll(2) would report. */
+static short rs_poll_events(const struct rsocket *s, short events)
 {
 	const short in = POLLIN | POLLRDNORM, out = POLLOUT | POLLWRNORM;
 	short ready = 0;

@@ -4,23 +4,197 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
+#include <rte_byteorder.h>
 #include <rte_common.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
 
 #include "device/device.h"
 #include "device/limits.h"
-#include "frame_id.h"
-#include "given_cc.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "transport/cc.h"
+#include "transport/pacer.h"
 #include "transport/sink.h"
+#include "wire/headers.h"
+#include "wire/icrc.h"
+
+struct cc_attr;
+struct given_cc;
+struct roce_cc_ops;
+
+struct given_cc {
+	const struct roce_cc_ops *ops;
+	struct cc_ops called;  /* of the transport: those that `ops` has */
+	struct roce_cc *state; /* ops->bytes */
+};
+
+static void obey(struct cc *cc, const struct roce_cc *state)
+{
+	cc->pacer->window = RTE_MAX(state->window_pkts, 1u);
+	cc->rate_kbps = state->rate_kbps;
+	cc->wait_ns = state->wait_ns;
+	cc->timer_ns = state->timer_ns;
+	cc_apply(cc);
+}
+
+static void start(struct cc *cc)
+{
+	struct given_cc *given = cc->given;
+
+	memset(given->state, 0, given->ops->bytes);
+	*given->state = (struct roce_cc){
+		.link_kbps = cc->link_kbps, .window_pkts = UINT32_MAX, .timer_ns = UINT64_MAX};
+	if (given->ops->start)
+		given->ops->start(given->state);
+	obey(cc, given->state);
+}
+
+static void poll(struct cc *cc, uint64_t now_ns)
+{
+	struct given_cc *given = cc->given;
+
+	given->ops->poll(given->state, now_ns);
+	obey(cc, given->state);
+}
+
+static void sent(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns)
+{
+	struct given_cc *given = cc->given;
+
+	given->ops->sent(given->state, bytes, psns, now_ns);
+	obey(cc, given->state);
+}
+
+/* The transport calls it for each algorithm that times. */
+static void answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns)
+{
+	struct given_cc *given = cc->given;
+
+	if (given->ops->answered)
+		given->ops->answered(given->state, rtt_ns, psns, now_ns);
+	obey(cc, given->state);
+}
+
+static void lost(struct cc *cc, uint64_t now_ns)
+{
+	struct given_cc *given = cc->given;
+
+	given->ops->lost(given->state, now_ns);
+	obey(cc, given->state);
+}
+
+static bool notified(struct cc *cc, uint64_t now_ns)
+{
+	struct given_cc *given = cc->given;
+
+	given->ops->notified(given->state, now_ns);
+	obey(cc, given->state);
+	return true;
+}
+
+/* Create the state of a queue pair, and write it and its functions into `attr`. given_cc_destroy
+ * frees it after the queue pair. 0; -EINVAL if the algorithm's state has no room for struct
+ * roce_cc; -ENOMEM. */
+static int given_cc_create(const struct roce_cc_ops *ops, struct cc_attr *attr,
+			   struct given_cc **created)
+{
+	struct given_cc *given;
+
+	if (ops->bytes < sizeof(struct roce_cc))
+		return -EINVAL;
+	given = calloc(1, sizeof(*given));
+	if (!given)
+		return -ENOMEM;
+	given->state = calloc(1, ops->bytes);
+	if (!given->state) {
+		free(given);
+		return -ENOMEM;
+	}
+	given->ops = ops;
+	given->called = (struct cc_ops){
+		.marks = ops->marks,
+		.times = ops->times,
+		.start = start,
+		.poll = ops->poll ? poll : NULL,
+		.sent = ops->sent ? sent : NULL,
+		.answered = answered,
+		.lost = ops->lost ? lost : NULL,
+		.notified = ops->notified ? notified : NULL,
+	};
+	attr->kind = CC_GIVEN;
+	attr->given = &given->called;
+	attr->given_state = given;
+	*created = given;
+	return 0;
+}
+
+static void given_cc_destroy(struct given_cc *given)
+{
+	if (!given)
+		return;
+	free(given->state);
+	free(given);
+}
+
+#define HEADERS_LEN (sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct bth))
+
+/* Return the bytes of the IPv4 packet in a frame; 0 if it is none that can be RoCE. */
+static size_t packet_len(const uint8_t *frame, size_t len)
+{
+	const struct rte_ether_hdr *ether = (const struct rte_ether_hdr *)(const void *)frame;
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(const void *)(ether + 1);
+	size_t total;
+
+	if (len < sizeof(*ether) + HEADERS_LEN + WIRE_ICRC_LEN ||
+	    ether->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
+	    ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_UDP)
+		return 0;
+	total = rte_be_to_cpu_16(ip->total_length);
+	return total < HEADERS_LEN + WIRE_ICRC_LEN || total > len - sizeof(*ether) ? 0 : total;
+}
+
+/*
+ * Set the identification with which the ICRC of a frame is right. MT-safe.
+ *
+ * @return
+ *   True: the ICRC is right now. False: no identification makes it right, or the frame is not an
+ *   untagged one of IPv4.
+ */
+static bool frame_id_find(uint8_t *frame, size_t len)
+{
+	const size_t total = packet_len(frame, len), covered = total - WIRE_ICRC_LEN;
+	uint8_t *const l3 = frame + sizeof(struct rte_ether_hdr);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(void *)l3;
+	uint32_t difference;
+
+	if (total == 0)
+		return false;
+	difference = icrc_headers(l3, sizeof(*ip), HEADERS_LEN);
+	difference = icrc_update(difference, l3 + HEADERS_LEN, covered - HEADERS_LEN) ^
+		     icrc_load(l3 + covered);
+	if (difference == 0)
+		return true;
+	difference = icrc_move(difference,
+			       icrc_distance((int32_t)offsetof(struct rte_ipv4_hdr, packet_id) -
+					     (int32_t)covered));
+	if (difference > UINT16_MAX)
+		return false;
+	ip->packet_id ^= rte_cpu_to_le_16((uint16_t)difference);
+	return true;
+}
 
 #define BUDGET_PKTS 64 /* packets of one queue pair before the next one's turn */
 

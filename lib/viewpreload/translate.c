@@ -58,7 +58,10 @@ static size_t shown_len(const char *path)
 	return 0;
 }
 
-bool translate_normalize(const char *path, char *buffer, size_t size)
+/* Resolve "//", "." and ".." of an absolute path. ".." is resolved only inside the view: elsewhere
+ * the name before it may be a symbolic link. Return false if the path does not lead into the view.
+ * MT-safe. */
+static bool translate_normalize(const char *path, char *buffer, size_t size)
 {
 	size_t len = 0;
 

@@ -23,11 +23,6 @@ const char *translate(int dirfd, const char *path, char *buffer);
  * MT-safe. */
 bool translate_back(char *path);
 
-/** Resolve "//", "." and ".." of an absolute path. ".." is resolved only inside the view: elsewhere
- * the name before it may be a symbolic link. Return false if the path does not lead into the view.
- * MT-safe. */
-bool translate_normalize(const char *path, char *buffer, size_t size);
-
 /** Show this process the host's files from now on: for uroce-run, which makes another view. Not
  * MT-safe. */
 void uroce_view_leave(void);

@@ -302,9 +302,6 @@ void client_xrc_flush_locked(struct share_client *client);
 /** Put one of our empty buffers back into the free-buffer cache. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
-/** Take more empty buffers from the owner. Returns how many. Engine's thread or lock. */
-uint32_t client_refill_cache(struct share_client *client);
-
 /** Return the description, for other processes, of a packet in a buffer of ours. */
 static inline struct share_packet client_packet(const struct share_client *client,
 						const struct rte_mbuf *mbuf)
@@ -321,12 +318,6 @@ static inline struct share_packet client_packet(const struct share_client *clien
  * come). The caller holds client->lock. */
 void client_isolated_answer(struct share_client *client, const struct share_message *message,
 			    const int *fds);
-
-/** Ask the next owner for a memif connection; that of the last one is of no use. */
-void client_isolated_renew_locked(struct share_client *client);
-
-/** Return true if the answer of the next owner has come. */
-bool client_isolated_was_answered(struct share_client *client);
 
 /* client_direct.c; engine's thread */
 

@@ -58,7 +58,8 @@ static void isolated_ask_locked(struct share_client *client)
 		client->memif.asked = message_send(client->socket, &message, NULL, 0) == 0;
 }
 
-void client_isolated_renew_locked(struct share_client *client)
+/* Ask the next owner for a memif connection; that of the last one is of no use. */
+static void client_isolated_renew_locked(struct share_client *client)
 {
 	struct client_memif *memif = &client->memif;
 
@@ -70,7 +71,8 @@ void client_isolated_renew_locked(struct share_client *client)
 	isolated_ask_locked(client);
 }
 
-bool client_isolated_was_answered(struct share_client *client)
+/* Return true if the answer of the next owner has come. */
+static bool client_isolated_was_answered(struct share_client *client)
 {
 	struct client_memif *memif = &client->memif;
 	bool answered;

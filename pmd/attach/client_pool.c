@@ -54,7 +54,8 @@ static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	return 0;
 }
 
-uint32_t client_refill_cache(struct share_client *client)
+/* Take more empty buffers from the owner. Returns how many. Engine's thread or lock. */
+static uint32_t client_refill_cache(struct share_client *client)
 {
 	uint64_t words[CACHE_BATCH];
 	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_FREE], words, CACHE_BATCH);
@@ -171,8 +172,8 @@ struct rte_mempool *client_new_pool(const struct client_pool_kind *kind, void *d
 
 /*
  * Register the operations. A constructor must not do this, because DPDK identifies operations by
- * the order of their registration. A DPDK secondary process (secondary.c) must have the same order
- * as its primary, and it uses none of these operations.
+ * the order of their registration. A DPDK secondary process (engine/owning.c) must have the same
+ * order as its primary, and it uses none of these operations.
  */
 int client_register_ops(void)
 {

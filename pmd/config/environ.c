@@ -9,7 +9,7 @@
 
 #include <rte_common.h>
 
-#include "ip_text.h"
+#include "value.h"
 
 #define PREFIX "UROCE_"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Converts addresses between a user's text and GIDs, and refuses those that no host can have. */
-#include "ip_text.h"
+#include "value.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

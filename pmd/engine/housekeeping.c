@@ -14,7 +14,6 @@
 #include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine_poll.h"
-#include "gids.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "report/report_command.h"

@@ -30,7 +30,6 @@
 #include "eal/footprint.h"
 #include "engine/engines.h"
 #include "engine/engine.h"
-#include "gids.h"
 #include "helper.h"
 #include "mem/pager.h"
 #include "net/link.h"

@@ -14,7 +14,6 @@
 
 #include "base/own.h"
 #include "memif/socket.h"
-#include "memory.h"
 #include "ring.h"
 
 #define MEMORY_NAME "memif_region"

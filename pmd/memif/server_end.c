@@ -11,7 +11,6 @@
 
 #include "base/own.h"
 #include "memif/socket.h"
-#include "memory.h"
 #include "ring.h"
 
 const struct memif_limits memif_limits_user = {

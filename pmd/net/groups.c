@@ -4,13 +4,201 @@
 #include "net/groups.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
+
+int due_reserve(struct due_heap *heap, size_t count)
+{
+	const size_t room = heap->room == 0 ? 16 : 2 * heap->room;
+	struct due **entries;
+
+	if (count <= heap->room)
+		return 0;
+	entries = reallocarray(heap->entries, room, sizeof(entries[0]));
+	if (!entries)
+		return -ENOMEM;
+	heap->entries = entries;
+	heap->room = room;
+	return due_reserve(heap, count);
+}
+
+void due_fini(struct due_heap *heap)
+{
+	free(heap->entries);
+	*heap = (struct due_heap){.count = 0};
+}
+
+static void put(struct due_heap *heap, size_t place, struct due *due)
+{
+	heap->entries[place] = due;
+	due->place = place;
+}
+
+static void move_up(struct due_heap *heap, struct due *due)
+{
+	size_t place = due->place;
+
+	while (place > 0 && heap->entries[(place - 1) / 2]->at_ns > due->at_ns) {
+		put(heap, place, heap->entries[(place - 1) / 2]);
+		place = (place - 1) / 2;
+	}
+	put(heap, place, due);
+}
+
+static void move_down(struct due_heap *heap, struct due *due)
+{
+	size_t place = due->place;
+
+	for (;;) {
+		size_t child = 2 * place + 1;
+
+		if (child + 1 < heap->count &&
+		    heap->entries[child + 1]->at_ns < heap->entries[child]->at_ns)
+			child++;
+		if (child >= heap->count || heap->entries[child]->at_ns >= due->at_ns)
+			break;
+		put(heap, place, heap->entries[child]);
+		place = child;
+	}
+	put(heap, place, due);
+}
+
+static void take_out(struct due_heap *heap, const struct due *due)
+{
+	struct due *last = heap->entries[--heap->count];
+
+	if (last == due)
+		return;
+	put(heap, due->place, last);
+	move_up(heap, last);
+	move_down(heap, last);
+}
+
+void due_set(struct due_heap *heap, struct due *due, uint64_t at_ns)
+{
+	if (due->at_ns != DUE_NEVER && at_ns == DUE_NEVER)
+		take_out(heap, due);
+	else if (due->at_ns == DUE_NEVER && at_ns != DUE_NEVER)
+		put(heap, heap->count++, due);
+	due->at_ns = at_ns;
+	if (at_ns == DUE_NEVER)
+		return;
+	move_up(heap, due);
+	move_down(heap, due);
+}
+
+static int change_ipv4(int fd, bool join, unsigned int ifindex, const uint8_t gid[GID_LEN])
+{
+	struct ip_mreqn request = {.imr_ifindex = (int)ifindex};
+
+	memcpy(&request.imr_multiaddr, gid + GID_IPV4_OFFSET, sizeof(request.imr_multiaddr));
+	return setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request,
+			  sizeof(request));
+}
+
+static int change_ipv6(int fd, bool join, unsigned int ifindex, const uint8_t gid[GID_LEN])
+{
+	struct ipv6_mreq request = {.ipv6mr_interface = ifindex};
+
+	memcpy(&request.ipv6mr_multiaddr, gid, sizeof(request.ipv6mr_multiaddr));
+	return setsockopt(fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &request,
+			  sizeof(request));
+}
+
+static int change(const struct member_socket *by, bool join, unsigned int ifindex,
+		  const uint8_t gid[GID_LEN])
+{
+	const int rc = by->ipv4 ? change_ipv4(by->fd, join, ifindex, gid)
+				: change_ipv6(by->fd, join, ifindex, gid);
+
+	return rc == 0 ? 0 : -errno;
+}
+
+static int open_socket(bool ipv4, struct member_socket **opened)
+{
+	struct member_socket *by = calloc(1, sizeof(*by));
+
+	if (!by)
+		return -ENOMEM;
+	by->ipv4 = ipv4;
+	by->fd = socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (by->fd < 0) {
+		free(by);
+		return -errno;
+	}
+	*opened = by;
+	return 0;
+}
+
+static void close_socket(struct member_socket *by)
+{
+	close(by->fd);
+	free(by);
+}
+
+/* Return true if the error means that a socket can join no more groups (igmp_max_memberships,
+ * optmem_max). */
+static bool means_full(int rc)
+{
+	return rc == -ENOBUFS || rc == -ENOMEM;
+}
+
+/* Join a group on a kernel interface. Not MT-safe. 0 or -errno of the kernel. */
+static int members_join(struct members *members, unsigned int ifindex, const uint8_t gid[GID_LEN],
+			struct member_socket **by)
+{
+	const bool ipv4 = gid_is_ipv4(gid);
+	struct member_socket *socket;
+	int rc;
+
+	LIST_FOREACH (socket, &members->sockets, link) {
+		if (socket->ipv4 != ipv4 || socket->full)
+			continue;
+		rc = change(socket, true, ifindex, gid);
+		socket->full = means_full(rc);
+		if (socket->full)
+			continue;
+		if (rc != 0)
+			return rc;
+		socket->joins++;
+		*by = socket;
+		return 0;
+	}
+	rc = open_socket(ipv4, &socket);
+	if (rc != 0)
+		return rc;
+	rc = change(socket, true, ifindex, gid);
+	if (rc != 0) {
+		close_socket(socket);
+		return rc;
+	}
+	socket->joins = 1;
+	LIST_INSERT_HEAD(&members->sockets, socket, link);
+	*by = socket;
+	return 0;
+}
+
+/* Leave a group that the socket `by` has joined. Not MT-safe. */
+static void members_leave(struct member_socket *by, unsigned int ifindex,
+			  const uint8_t gid[GID_LEN])
+{
+	/* If the interface has gone, the kernel has ended the membership, but the socket still
+	 * counts it. */
+	change(by, false, ifindex, gid);
+	by->full = false;
+	if (--by->joins > 0)
+		return;
+	LIST_REMOVE(by, link);
+	close_socket(by);
+}
 
 #define SCOPE_HOST 1			/* RFC 4291, 2.7: this scope and narrower ones */
 #define UNASKED	   2			/* reports: RFC 3376, 8.1, robustness variable */

@@ -14,7 +14,6 @@
 #include "base/own.h"
 #include "link_internal.h"
 #include "net/arp.h"
-#include "net/echo.h"
 #include "net/icmp.h"
 #include "net/membership.h"
 #include "net/nd.h"
@@ -22,7 +21,6 @@
 #include "netdev/mute.h"
 #include "netdev/netdev.h"
 #include "netdev/rtnl.h"
-#include "netdev/watch.h"
 #include "port/udp_port.h"
 
 /* Whoever can reach us may tell that a packet was too long, and must not fill the log. */

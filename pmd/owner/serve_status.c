@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of an owner and its processes, as structs and as JSON. */
-#include "serve_status.h"
+#include "server.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,6 @@
 #include "report/report_command.h"
 #include "report/set.h"
 #include "report/write.h"
-#include "server.h"
 
 /* Get the owner's figures. */
 static void get_totals(const struct server *server, struct serve_totals *totals)

@@ -18,11 +18,27 @@
 #include "owner/tenants.h"
 #include "psocks.h"
 #include "resume.h"
-#include "serve_status.h"
 #include "slot.h"
 #include "unread.h"
 #include "uplink.h"
 #include "xrc.h"
+
+struct report;
+struct report_set;
+struct server;
+struct settings;
+
+struct status {
+	struct report_set *reports; /* has the reports of processes and our own */
+	struct report *report;	    /* our own, in the set; or NULL */
+	int report_fd;
+};
+
+/** Make the owner's report. 0 or -errno. */
+int status_open_report(struct server *server, const struct settings *settings);
+
+/** Update the report if a reader has asked for it. */
+void status_answer_report(struct server *server);
 
 struct change;
 

@@ -13,7 +13,7 @@
 #include "af_packet.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "netdev/holder.h"
+#include "netdev/mute.h"
 #include "netdev/netdev.h"
 #include "port/port.h"
 #include "port/port_eal.h"

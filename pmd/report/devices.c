@@ -10,7 +10,7 @@
 
 #include <rte_common.h>
 
-#include "report/scan.h"
+#include "report/read.h"
 
 #define PORT_NAME_MAX 64
 #define ANSWER_MS     500 /* a sleeping process checks for requests more often than this */

@@ -3,7 +3,7 @@
  * Commands in the style of DPDK's own libraries: without a parameter they list the objects, with an
  * object's number they list its fields. A telemetry answer has at most 16 KiB.
  */
-#include "report/telemetry.h"
+#include "report/metrics.h"
 
 #include <errno.h>
 #include <inttypes.h>

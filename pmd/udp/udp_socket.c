@@ -51,7 +51,7 @@ static int set_ip(int fd)
 		rc = set(fd, IPPROTO_IP, IP_RECVTOS, 1);
 	if (rc == 0)
 		rc = set(fd, IPPROTO_IP, IP_RECVTTL, 1);
-	/* Of every group that a socket of this host has joined (net/members.h). An IPv6 socket gets
+	/* Of every group that a socket of this host has joined (net/groups.h). An IPv6 socket gets
 	 * none over IPv4 by default. */
 	if (rc == 0)
 		rc = set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 1);

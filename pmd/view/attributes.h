@@ -56,4 +56,17 @@ extern const struct port_counter view_port_counters[COUNTER_FILES_PORT];
 int attribute_path(const char *pattern, const struct view_facts *facts, uint32_t index, char *path,
 		   size_t size);
 
+/** Write the text of numa_node: the interface's own, or -1. MT-safe. */
+void topology_numa_node(const char *netdev, char *text, size_t size);
+
+/** Write the text of local_cpulist: the interface's own, or all CPUs. MT-safe. */
+void topology_cpulist(const char *netdev, char *text, size_t size);
+
+/** Write the text of local_cpus, a mask in words of 32 bits: the interface's own, or all CPUs.
+ * MT-safe. */
+void topology_cpus(const char *netdev, char *text, size_t size);
+
+/** Convert a list of CPUs, such as "0-3,8", into a mask. Returns 0 or -EINVAL. MT-safe. */
+int topology_mask(const char *list, char *text, size_t size);
+
 #endif

@@ -23,7 +23,7 @@ OPTION_TABLES = {
     "uroce-ctl": ("app/uroce-ctl/command.c", "doc/man/uroce-ctl.1"),
     "testroce": ("app/testroce/testroce_options.c", "doc/man/testroce.1"),
 }
-SETTINGS = {"pmd/config/settings.c": "SETTINGS", "pmd/config/tenant.c": "TENANTS"}  # and the section in the manual page
+SETTINGS = {"pmd/config/settings.c": "SETTINGS", "pmd/config/file.c": "TENANTS"}  # and the section in the manual page
 SETTINGS_MANUAL = "doc/man/uroce.conf.5"
 SETTINGS_EXAMPLE = "config/uroce.conf.example"
 DOCUMENTS = ("*.md", "doc/*.md", "doc/*/*.md", "test/*/README.md", "test/data/wire/README.md")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroced/confine_files.c. */
+/* Tests of the files that app/uroced/confine.c allows. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

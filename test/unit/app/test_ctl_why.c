@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "ctl_why.h"
+#include "ctl_show.h"
 #include "qp/qp.h"
 #include "stdout_text.h"
 #include "test.h"

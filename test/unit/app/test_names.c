@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroced/names.c. */
+/* Tests of the names in app/uroced/tenant_limits.c. */
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "names.h"
+#include "tenant_limits.h"
 #include "test.h"
 
 #define UNSET 77

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/tenant.h"
+#include "config/settings.h"
 #include "tenant_limits.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroce-run/vdev_drivers.c. */
+/* Tests of the virtual drivers of app/uroce-run/run_devargs.c. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include <rte_common.h>
 
-#include "vdev_drivers.h"
+#include "run_devargs.h"
 #include "test.h"
 
 #define INFO(name, pci_ids) \

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "config/settings.h"
-#include "config/tenant.h"
 #include "test.h"
 
 /* Make a file with this text. `path` ends with XXXXXX, as mkstemp wants it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/config/interface.c. */
-#include "interface.h"
+/* Tests of pmd/config/settings.c: the interface that is meant. */
+#include "value.h"
 #include "netns.h"
 #include "test.h"
 

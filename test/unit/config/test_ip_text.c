@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-#include "ip_text.h"
+#include "value.h"
 #include "test.h"
 
 static void assert_refused(const char *text, const char *why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/embed.c: uroce_attach_port, on ports of the test's own. */
+/* Tests of pmd/engine/owning.c: uroce_attach_port, on ports of the test's own. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/mbuf/mempool.c. */
+/* Tests of pmd/mbuf/mbuf.c. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/net/due.c. */
+/* Tests of pmd/net/groups.c: when reports are due. */
 #include <stdlib.h>
 
-#include "net/due.h"
+#include "net/groups.h"
 #include "test.h"
 
 #define THINGS 300

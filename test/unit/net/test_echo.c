@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/net/echo.c. */
+/* Tests of pmd/net/icmp.c: echo. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "net/echo.h"
+#include "net/icmp.h"
 #include "test.h"
 
 #define DATA_LEN 10

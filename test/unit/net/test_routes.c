@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/net/routes.c, and of what link.c believes of routers (icmp.c). */
+/* Tests of the routes of pmd/net/neigh.c, and of what link.c believes of routers (icmp.c). */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #include "net/icmp.h"
 #include "net/link.h"
-#include "net/routes.h"
+#include "net/neigh.h"
 #include "test.h"
 #include "wire/headers.h"
 

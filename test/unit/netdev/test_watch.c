@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/netdev/watch.c, and of what a link does with it. */
+/* Tests of the watch of pmd/netdev/rtnl.c, and of what a link does with it. */
 #include <net/if.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/link.h"
-#include "netdev/watch.h"
+#include "netdev/rtnl.h"
 #include "netns.h"
 #include "test.h"
 

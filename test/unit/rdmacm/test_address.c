@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/rdmacm/address.c. */
+/* Tests of the conversions of lib/rdmacm/addrinfo.c. */
 #include "rdmacm_rig.h"
 
 TEST(address_len__of_each_family)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of the headers of rs_datagram.c and rs_udp.c. */
+/* Tests of the headers of rs_datagram.c. */
 #include <arpa/inet.h>
 #include <string.h>
 

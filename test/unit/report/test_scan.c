@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/report/scan.c. */
+/* Tests of pmd/report/read.c: the reports in /proc. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report/scan.h"
+#include "report/read.h"
 #include "report/write.h"
 #include "skipped.h"
 #include "test.h"

@@ -33,7 +33,7 @@ TEST(stages_of__files_of_the_path)
 		{"", "engine_poll", STAGE_turn},
 		{"", "cq_push", STAGE_completion},
 		{"tx.c", "tx_put", STAGE_transmit},
-		{"", "stream_poll", STAGE_program},
+		{"", "measure_test", STAGE_program},
 		/* The linker has made this one local. */
 		{"run.c", "qp_run", STAGE_transport},
 		{"", "responder_ooo_keep", STAGE_transport},

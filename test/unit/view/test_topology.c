@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/view/topology.c. */
+/* Tests of pmd/view/attributes.c: the place of a device among the CPUs. */
 #include <errno.h>
 #include <string.h>
 
 #include "test.h"
-#include "topology.h"
+#include "attributes.h"
 
 static void expect_mask(const char *list, const char *mask)
 {

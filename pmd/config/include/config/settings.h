@@ -197,4 +197,34 @@ int settings_export(const struct settings *settings);
  * with `error`. */
 int settings_import(struct settings *settings, char *error, size_t error_size);
 
+#define TENANT_SETTINGS_MAX	   64 /* of one uroced */
+#define TENANT_WEIGHT_MAX	   1000
+#define TENANT_RATE_MIN		   UINT64_C(1000000)
+#define TENANT_RATE_MAX		   UINT64_C(1000000000000)
+#define TENANT_CONNECTION_RATE_MAX 1000000
+
+enum tenant_kind {
+	TENANT_USER,	 /* the isolated programs of a user */
+	TENANT_OTHERS,	 /* those of each user or container without settings of its own */
+	TENANT_ATTACHED, /* all attached programs */
+};
+
+struct tenant_settings {
+	enum tenant_kind kind;
+	char user[64];		  /* TENANT_USER: by name or number */
+	uint32_t weight;	  /* 0: one */
+	uint64_t rate;		  /* bytes a second; 0: no limit */
+	uint32_t max_qp;	  /* queue pairs of all its programs on a port; 0: no limit */
+	uint32_t connection_rate; /* requests for connections a second; 0: no limit */
+};
+
+/**
+ * Read the sections [tenant USER], [tenants] and [attached] of an INI file.
+ *
+ * @return
+ *   Their number, or -errno with `error`; -ENOSPC if there are more than `max`.
+ */
+int tenant_read_file(const char *path, struct tenant_settings *tenants, size_t max, char *error,
+		     size_t error_size);
+
 #endif

@@ -68,4 +68,13 @@ bool memif_socket_is_stuck(void);
  * The rest is reserved for the clients that are connected. MT-safe. */
 bool memif_socket_is_late(void);
 
+/**
+ * Populate memory, with huge pages if the kernel has some for madvise. Memory that cannot be
+ * populated now, or that exceeds the limit of one connection, is populated later, page by page.
+ *
+ * @param before
+ *   Bytes of the same connection that were passed to this function before.
+ */
+void memory_populate(void *memory, size_t bytes, size_t before);
+
 #endif

@@ -11,11 +11,50 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "net/due.h"
-#include "net/members.h"
 #include "net/membership.h"
 #include "net/tag.h"
 #include "netdev/addresses.h"
+
+#define DUE_NEVER UINT64_MAX
+
+/* An entry, embedded in its object. Not in the heap while its time is DUE_NEVER. */
+struct due {
+	uint64_t at_ns;
+	size_t place; /* index in the heap */
+};
+
+/* All zero: empty. */
+struct due_heap {
+	struct due **entries; /* the earliest first; entry i is no later than 2i + 1 and 2i + 2 */
+	size_t count;
+	size_t room;
+};
+
+/** Make room for that many entries. Not MT-safe, like all functions here. 0 or -ENOMEM. */
+int due_reserve(struct due_heap *heap, size_t count);
+void due_fini(struct due_heap *heap);
+
+/** Set the time at which an entry is due. */
+void due_set(struct due_heap *heap, struct due *due, uint64_t at_ns);
+
+/** Return the earliest entry, or NULL. */
+static inline struct due *due_first(const struct due_heap *heap)
+{
+	return heap->count > 0 ? heap->entries[0] : NULL;
+}
+
+struct member_socket {
+	LIST_ENTRY(member_socket) link;
+	int fd;
+	bool ipv4;
+	bool full;	/* the kernel lets it join no more groups */
+	uint32_t joins; /* number of groups that it has joined */
+};
+
+/* All zero: no sockets. */
+struct members {
+	LIST_HEAD(, member_socket) sockets;
+};
 
 #define GROUPS_FRAME_MAX (MEMBERSHIP_FRAME_MAX + TAG_LEN)
 

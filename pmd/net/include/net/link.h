@@ -10,7 +10,6 @@
 
 #include "net/groups.h"
 #include "net/neigh.h"
-#include "net/routes.h"
 #include "netdev/addresses.h"
 #include "netdev/early_drop.h"
 #include "port/port.h"

@@ -51,4 +51,12 @@ int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6],
  */
 int rtnl_vlan(unsigned int ifindex, unsigned int *lower, int32_t *vlan);
 
+/** Start to watch. MT-safe. Returns a close-on-exec descriptor, which the caller closes, or
+ * -errno. */
+int watch_open(void);
+
+/** Return true if an address of any interface was added or removed since the last call. Reads the
+ * pending notifications. One thread at a time; does not block. */
+bool watch_changed(int fd);
+
 #endif

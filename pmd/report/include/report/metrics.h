@@ -24,4 +24,18 @@
 void metrics_write(FILE *file, const struct report_devices *devices,
 		   const struct report_filter *filter, bool qps);
 
+struct report_set;
+
+/**
+ * Answer /uroce/dev, /uroce/link, /uroce/resource/qp and so on, /uroce/statistic and
+ * /uroce/processes from the reports in a set. Call once per process, after EAL has started. Not
+ * MT-safe.
+ *
+ * @param set
+ *   Must live as long as the process.
+ * @return
+ *   0 or -errno.
+ */
+int report_telemetry_start(struct report_set *set);
+
 #endif

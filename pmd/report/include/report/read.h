@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "report/layout.h"
+#include "report/set.h"
 
 /* A checked copy of a process's report. */
 struct report_view {
@@ -81,5 +82,25 @@ const struct report_record *report_find_qp(const struct report_view *view, uint3
 
 /** Return a counter by its name; 0 if there is none. MT-safe. */
 uint64_t report_stat(const struct report_view *view, const char *name);
+
+/* Limit of reports per process, so that nobody can hide other processes' reports behind many of
+ * their own. A uroced has one report for each of its ports, a program one for each of its devices,
+ * and a child may have those of its parent, too. */
+#define SCAN_PROCESS_MAX 64
+/* Descriptors of a process that are checked, the lowest first: reports are opened early. */
+#define SCAN_FDS_MAX  16384
+#define SCAN_USER_MAX 256 /* per user; the superuser's reports are not limited */
+
+struct report_set;
+
+/**
+ * Add the reports of all processes whose descriptors may be read: the user's own, or all if the
+ * user is root. The set counts the reports that are left out, because they exceed a limit or cannot
+ * be opened at once. MT-safe.
+ *
+ * @return
+ *   0 or -errno.
+ */
+int report_scan(struct report_set *set);
 
 #endif

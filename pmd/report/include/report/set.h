@@ -24,7 +24,7 @@ struct report_set {
 				 packets take it */
 	uint32_t count;
 	struct report_source *sources[REPORT_SET_MAX];
-	uint32_t left_out; /* reports that were found but not added: report/scan.h */
+	uint32_t left_out; /* reports that were found but not added: report/read.h */
 };
 
 void report_set_init(struct report_set *set);
