@@ -6,8 +6,6 @@
 
 #include <rte_common.h>
 
-#include "count.h"
-
 #define MILLION 1000000u
 
 /* Return the bucket of a value. The first HISTOGRAM_PARTS buckets are one value wide. After them,

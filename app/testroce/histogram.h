@@ -40,4 +40,22 @@ uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_mill
 uint64_t histogram_low(unsigned int bucket);
 uint64_t histogram_high(unsigned int bucket);
 
+/** Set a count. Only its owner may call this. */
+static inline void count_set(uint64_t *count, uint64_t value)
+{
+	__atomic_store_n(count, value, __ATOMIC_RELAXED);
+}
+
+/** Add to a count. Only its owner may call this. */
+static inline void count_add(uint64_t *count, uint64_t n)
+{
+	count_set(count, *count + n);
+}
+
+/** Read a count. MT-safe. */
+static inline uint64_t count_get(const uint64_t *count)
+{
+	return __atomic_load_n(count, __ATOMIC_RELAXED);
+}
+
 #endif

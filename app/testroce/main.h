@@ -86,8 +86,6 @@ int server_run(struct nic *nic, const char *where, uint32_t threads, bool once,
  */
 int prompt_run(struct nic *nic, struct control *control, const struct options *options);
 
-/* ablation.c */
-
 /**
  * Print the table. Not MT-safe.
  *

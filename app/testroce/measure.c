@@ -17,8 +17,7 @@
 #include <rte_cycles.h>
 
 #include "control_conn.h"
-#include "count.h"
-#include "lossy_port.h"
+#include "histogram.h"
 #include "main.h"
 #include "mode.h"
 #include "nic.h"

@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 #include <rte_cycles.h>
 
-#include "count.h"
+#include "histogram.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"

@@ -12,7 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "count.h"
+#include "histogram.h"
 #include "endpoint.h"
 #include "mode.h"
 #include "passive.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "control_conn.h"
-#include "lossy_port.h"
 #include "mode.h"
 #include "nic.h"
 #include "pattern.h"

@@ -15,7 +15,7 @@
 #include "base/tuning.h"
 #include "device/limits.h"
 #include "endpoint.h"
-#include "lossy_port.h"
+#include "nic.h"
 #include "mode.h"
 
 #define LINE_BYTES 64

@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <rte_common.h>
 
-#include "count.h"
+#include "histogram.h"
 #include "mode.h"
 #include "nic.h"
 

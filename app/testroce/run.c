@@ -11,7 +11,7 @@
 #include <rte_cycles.h>
 
 #include "control_conn.h"
-#include "count.h"
+#include "histogram.h"
 #include "mode.h"
 #include "nic.h"
 #include "passive.h"

@@ -23,7 +23,7 @@ struct mark {
 };
 
 /* The thread of the run owns all of it. The modes change completed, wrong and latency by functions
- * that let other threads read them meanwhile (count.h). */
+ * that let other threads read them meanwhile (histogram.h). */
 struct run {
 	struct nic *nic;
 	struct control *control;

@@ -11,7 +11,7 @@
 #include <infiniband/verbs.h>
 #include <rte_cycles.h>
 
-#include "count.h"
+#include "histogram.h"
 #include "endpoint.h"
 #include "pattern.h"
 #include "result.h"

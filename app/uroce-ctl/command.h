@@ -9,7 +9,7 @@
 
 #include "ctl_show.h"
 #include "report/report_command.h"
-#include "terminal.h"
+#include "ctl_output.h"
 
 #define COMMAND_CHANGES_MAX 32
 

@@ -1,8 +1,132 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Show devices, links, objects and counters in the format of rdma(8). */
+/* Show devices, links, objects and counters in the format of rdma(8), and give commands to the
+ * programs that a filter selects, one after the other. */
 #include "ctl_show.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "report/read.h"
+
+#define ANSWER_MS 2000
+
+/* The reports of all processes, to write into them. */
+struct givers {
+	struct report_set set;
+	const struct command *command;
+	uint32_t processes; /* that were given commands */
+	uint32_t failed;    /* of these */
+};
+
+/* Find the report that a view is a copy of; NULL if its process has ended. */
+static struct report *find_report(struct report_set *set, const struct report_view *view)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct report *report = set->sources[i]->report;
+
+		if (set->sources[i]->pid == view->pid &&
+		    strncmp(report->facts.device, view->facts.device,
+			    sizeof(report->facts.device)) == 0)
+			return report;
+	}
+	return NULL;
+}
+
+/* Return true if a program has this queue pair, or may have it: a report does not have room for
+ * all. */
+static bool has_qp(const struct report_view *view, uint32_t qpn)
+{
+	return report_find_qp(view, qpn) || view->record_count == REPORT_RECORDS_MAX;
+}
+
+static const char *reason(int rc)
+{
+	switch (rc) {
+	case -ESRCH:
+		return "it has ended";
+	case -ETIMEDOUT:
+		return "it does not answer: it is stopped, or runs its device only while it polls";
+	case -EINPROGRESS:
+		return "it did not say if it has done this";
+	case -ENOENT:
+		return "it has no such queue pair";
+	case -EOPNOTSUPP:
+		return "a queue pair of this type cannot have this algorithm";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static int give_all(struct givers *givers, const struct report_view *view)
+{
+	struct report *report = find_report(&givers->set, view);
+	int rc = report ? 0 : -ESRCH;
+
+	for (uint32_t i = 0; rc == 0 && i < givers->command->change_count; i++)
+		rc = report_command_give(report, &givers->command->changes[i], ANSWER_MS);
+	return rc;
+}
+
+static bool has_filter(const struct report_filter *filter)
+{
+	return filter->device || filter->net || filter->pid != 0;
+}
+
+/* An owner has no queue pairs; its programs have reports of their own. Without a filter the
+ * messages that are meant are those of owners. */
+static bool is_meant(const struct command *command, const struct report_view *view)
+{
+	const bool is_owner = view->facts.role == REPORT_OWNER;
+
+	if (command->object == COMMAND_LOG)
+		return is_owner || has_filter(&command->filter);
+	return !is_owner && (command->qpn == 0 || has_qp(view, command->qpn));
+}
+
+static void give(struct givers *givers, const struct report_view *view)
+{
+	const int rc = give_all(givers, view);
+
+	givers->processes++;
+	if (rc == 0)
+		return;
+	givers->failed++;
+	fprintf(stderr, "uroce-ctl: process %d (%s): %s\n", view->pid, view->comm, reason(rc));
+}
+
+void change_give(const struct report_devices *devices, const struct command *command, char *error,
+		 size_t error_size)
+{
+	static struct givers givers;
+	const struct report_view *view;
+	uint32_t next = 0;
+	int rc;
+
+	/* Many programs may have a device of this name. A process is named on purpose. */
+	if (has_filter(&command->filter) && command->filter.pid == 0 &&
+	    !show_is_one(devices, &command->filter, error, error_size))
+		return;
+	givers = (struct givers){.command = command};
+	report_set_init(&givers.set);
+	rc = report_scan(&givers.set);
+	while (rc == 0 && (view = devices_next_view(devices, &command->filter, &next))) {
+		if (is_meant(command, view))
+			give(&givers, view);
+	}
+	report_set_fini(&givers.set);
+	if (rc != 0)
+		snprintf(error, error_size, "%s", strerror(-rc));
+	else if (givers.processes == 0)
+		snprintf(error, error_size, "%s",
+			 command->qpn != 0		? "there is no such queue pair"
+			 : has_filter(&command->filter) ? "no program has the device"
+							: "no uroced runs");
+	else if (givers.failed > 0)
+		snprintf(error, error_size, "%u of %u programs did not change all", givers.failed,
+			 givers.processes);
+}
 
 bool show_is_there(const struct report_devices *devices, const struct report_filter *filter,
 		   char *error, size_t error_size)

@@ -8,7 +8,6 @@
 
 #include "ctl_output.h"
 #include "report/devices.h"
-#include "terminal.h"
 
 struct command;
 

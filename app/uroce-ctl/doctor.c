@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "config/settings.h"
+#include "ctl_output.h"
 #include "dpdk_ports.h"
-#include "read_line.h"
 
 #define CPUS_FEW 8 /* with fewer, threads that poll often outnumber the CPUs */
 

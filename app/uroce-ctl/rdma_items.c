@@ -14,7 +14,7 @@
 #include <json-c/json.h>
 #include <rte_common.h>
 
-#include "read_line.h"
+#include "ctl_output.h"
 #include "report/devices.h"
 #include "view/table.h"
 

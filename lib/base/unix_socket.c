@@ -1,18 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes listening Unix sockets, in the place of a dead server's if there is one. */
+/* Makes listening Unix sockets, in the place of a dead server's if there is one, and the lock for
+ * servers that start at the same moment. */
 #include "base/unix_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/dir_lock.h"
+#include "base/log.h"
+
+#define TRIES	 100
+#define PAUSE_NS 10000000
+
+int dir_lock(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	const char *slash = strrchr(path, '/');
+	char directory[PATH_MAX];
+	int fd;
+
+	if (!slash)
+		return -1;
+	snprintf(directory, sizeof(directory), "%.*s", slash == path ? 1 : (int)(slash - path),
+		 path);
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	for (int i = 0; i < TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return fd;
+		nanosleep(&pause, NULL);
+	}
+	log_warn("another program keeps %s locked", directory);
+	close(fd);
+	return -1;
+}
+
+void dir_unlock(int lock)
+{
+	if (lock >= 0)
+		close(lock);
+}
 
 /* Remove a socket that no process listens on. 0, also if there is no file; or -errno. */
 static int remove_stale(const struct sockaddr_un *address, int type)

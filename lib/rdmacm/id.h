@@ -393,7 +393,7 @@ enum id_state id_state(struct cm_id *id);
  * none. */
 int id_set_device(struct cm_id *id, struct cm_device *device);
 
-/* bind.c */
+/* resolve.c */
 
 /** Bind an id in ID_IDLE. 0 or -errno. */
 int bind_address(struct cm_id *id, const struct sockaddr *address);

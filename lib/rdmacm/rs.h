@@ -260,7 +260,7 @@ int rs_socket_watch(struct rsocket *s, int fd);
 /** Close an rsocket; the caller holds a reference. Return 0, or -EBADF if it is closed already. */
 int rs_socket_close(struct rsocket *s);
 
-/* rs_wait.c. The caller holds the rsocket's lock. */
+/* rs_poll.c. The caller holds the rsocket's lock. */
 
 /** Wake all threads that sleep on the rsocket, because its state has changed. */
 void rs_wait_changed(struct rsocket *s);
@@ -322,7 +322,7 @@ void rs_connect_done(struct rsocket *s);
  */
 int rs_connect_wait(struct rsocket *s, bool nonblock, int timeout_ms);
 
-/* rs_listen.c */
+/* rs_socket.c */
 
 /** Accept connection requests of a listener. The service's thread calls it, without the lock. */
 void rs_listen_serve(struct rsocket *s);
@@ -334,7 +334,7 @@ void rs_listen_end(struct rsocket *s);
  * lock. */
 bool rs_listen_is_lost(const struct rsocket *s);
 
-/* rs_message.c. The caller holds the rsocket's lock. */
+/* rs_link.c. The caller holds the rsocket's lock. */
 
 /** Poll the completion queue. */
 void rs_message_poll(struct rsocket *s);

@@ -20,7 +20,7 @@
 #include "held.h"
 #include "memif/doorbell.h"
 #include "memif/socket.h"
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 #include "port/memif_caller.h"
 #include "port/port.h"
 #include "psock/psock.h"
@@ -440,7 +440,7 @@ uint16_t client_tx_burst(void *client, struct rte_mbuf **mbufs, uint16_t n);
  */
 void client_isolated_take_over(struct share_client *client, struct link *link);
 
-/** Use the memory of the next owner: see port_ops.renew (client_renew.c). */
+/** Use the memory of the next owner: see port_ops.renew (client_link.c). */
 int client_renew(void *arg);
 
 /** Empty the free-buffer cache: all buffers were the last owner's. */

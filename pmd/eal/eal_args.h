@@ -4,7 +4,6 @@
 #define EAL_ARGS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "config/devargs.h"
 #include "eal/runtime.h"
@@ -33,19 +32,5 @@ void eal_args_make(struct eal_args *args, const struct runtime_config *config,
  * threads may run on the same CPUs as the program's. May change the caller's affinity.
  */
 void eal_args_add_lcore(struct eal_args *args);
-
-/** Do so for the directory at a path, and make it if it does not exist. For runtime_dir_check and
- * tests. */
-int runtime_dir_check_at(const char *path);
-
-/**
- * Check that this user's primary process with a file-prefix runs and lets secondary processes join.
- * EAL starts without one, and does not tell why it found none. MT-safe if nobody changes the
- * environment.
- *
- * @return
- *   0, or -errno with `error`.
- */
-int runtime_dir_check_primary(const char *prefix, char *error, size_t error_size);
 
 #endif

@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings a doorbell between processes, and takes its rings. */
+/* Rings a doorbell between processes, and takes its rings; numbers the pairs of rings of several
+ * engines. */
 #include "memif/doorbell.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #include "memif/socket.h"
+
+#define NAME "uroce"
+
+void memif_pairs_write_name(char name[MEMIF_NAME_LEN], uint32_t queues)
+{
+	if (queues == 0)
+		snprintf(name, MEMIF_NAME_LEN, NAME);
+	else
+		snprintf(name, MEMIF_NAME_LEN, NAME ", engines: %u", queues);
+}
+
+uint32_t memif_pairs_read_name(const char name[MEMIF_NAME_LEN])
+{
+	char expected[MEMIF_NAME_LEN];
+
+	/* Compare with the few names that we write, so that nothing needs to be parsed. */
+	for (uint32_t queues = 1; queues <= MEMIF_QUEUES_MAX; queues++) {
+		memif_pairs_write_name(expected, queues);
+		if (strncmp(name, expected, MEMIF_NAME_LEN) == 0)
+			return queues;
+	}
+	return 0;
+}
 
 #define LONG_NS	   UINT64_C(50000) /* a usual wake-up takes 1 or 2 us */
 #define REST_TIMES 256		   /* a wake-up that was long, so many times until the next one */

@@ -10,7 +10,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 #define ICMPV6_SOLICITATION  135
 #define ICMPV6_ADVERTISEMENT 136

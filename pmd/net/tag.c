@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 #include "wire/frame.h"
 #include "wire/vlan.h"
 

@@ -16,7 +16,7 @@
 #include "forward.h"
 #include "port/guest.h"
 #include "report/set.h"
-#include "report/telemetry.h"
+#include "report/metrics.h"
 #include "server.h"
 #include "share/claim.h"
 

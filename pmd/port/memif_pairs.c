@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets of an engine that has several pairs of rings: one with each engine of the other end
- * (memif/pairs.h). A packet to be sent goes to the engine of its destination queue pair. It is as
- * if the engine had several ports: the pairs have nothing in common.
+ * (memif/doorbell.h). A packet to be sent goes to the engine of its destination queue pair. It is
+ * as if the engine had several ports: the pairs have nothing in common.
  */
 #include <errno.h>
 #include <stdlib.h>

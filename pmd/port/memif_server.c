@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/dir_lock.h"
+#include "base/unix_socket.h"
 #include "base/log.h"
 #include "base/monotonic.h"
 #include "base/own.h"

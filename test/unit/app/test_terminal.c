@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroce-ctl/terminal.c. */
+/* Tests of the terminal of app/uroce-ctl/ctl_output.c. */
 #include <string.h>
 
 #include "stdout_text.h"
-#include "terminal.h"
+#include "ctl_output.h"
 #include "test.h"
 
 static const char *wrapped(const struct terminal *terminal, const char *text)

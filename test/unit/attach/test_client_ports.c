@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_ports.c: attached processes ask an owner, which runs in a thread, for
+/* Tests of pmd/attach/client_port.c: attached processes ask an owner, which runs in a thread, for
  * ports. */
 #include <errno.h>
 #include <poll.h>

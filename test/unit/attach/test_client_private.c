@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/attach/client_private.c. */
+/* Tests of the pool of a program's own of pmd/attach/client_pool.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

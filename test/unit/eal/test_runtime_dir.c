@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/eal/runtime.c: DPDK's runtime directory. */
+/* Tests of pmd/eal/runtime_dir.c. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "eal_args.h"
+#include "runtime_dir.h"
 #include "test.h"
 
 static char parent[32], path[64];

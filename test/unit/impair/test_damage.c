@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/impair/damage.c. */
+/* Tests of the damage of pmd/impair/impair_path.c. */
 #include <string.h>
 
 #include <rte_ip.h>

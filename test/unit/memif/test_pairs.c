@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of several pairs of rings in one connection: pmd/memif/pairs.c, and both ends together. */
-#include "memif/pairs.h"
+/* Tests of several pairs of rings in one connection: pmd/memif/doorbell.c, and both ends together.
+ */
+#include "memif/doorbell.h"
 
 #include <errno.h>
 #include <stdlib.h>

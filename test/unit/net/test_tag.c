@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net/tag.h"
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 #include "test.h"
 
 static const uint8_t plain[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x08, 0x06, 0xaa, 0xbb};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/netdev/addresses.c. */
+/* Tests of the addresses of pmd/netdev/netdev.c. */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 #include "test.h"
 
 static const uint8_t v4[GID_LEN] = {[10] = 0xff, 0xff, 10, 1, 2, 3};

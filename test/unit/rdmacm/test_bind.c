@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/rdmacm/bind.c. */
+/* Tests of the binding of lib/rdmacm/resolve.c. */
 #include "rdmacm_rig.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/rdmacm/rs_message.c and rs_connect.c: a peer that speaks the protocol wrongly, or
+/* Tests of lib/rdmacm/rs_link.c and rs_connect.c: a peer that speaks the protocol wrongly, or
  * that is slow. It is made of verbs. The rsocket that it attacks must end with an error, while its
  * listener goes on. */
 #include <errno.h>

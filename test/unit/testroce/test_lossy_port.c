@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/testroce/lossy_port.c, with a device of two engines, each with a queue of the port.
- * What is lossy stays so, as in the program. */
+/* Tests of the loss of app/testroce/nic.c, with a device of two engines, each with a queue of the
+ * port. What is lossy stays so, as in the program. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "eal/runtime.h"
 #include "frames.h"
 #include "impair/counts.h"
-#include "lossy_port.h"
+#include "nic.h"
 #include "port/port.h"
 #include "test.h"
 

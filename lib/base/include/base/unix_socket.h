@@ -17,7 +17,7 @@ struct unix_socket_config {
 /**
  * Make a socket and listen at its path. No client can connect before the socket has its owner and
  * its mode. If the path has a socket that no process listens on, because its server was killed,
- * replace that one. After an error nothing is left. MT-safe. May wait for a second (dir_lock.h).
+ * replace that one. After an error nothing is left. MT-safe. May wait for a second (dir_lock).
  *
  * @return
  *   A descriptor that does not block and is closed on exec; -EADDRINUSE: another process listens at
@@ -25,5 +25,16 @@ struct unix_socket_config {
  *   file in the place of the socket; or another -errno.
  */
 int unix_socket_listen(const struct unix_socket_config *config);
+
+/**
+ * Lock the directory of a path against other callers. Wait for the lock for a second at most,
+ * because any user who can read the directory can hold it.
+ *
+ * @return
+ *   The argument for dir_unlock, also if the lock was not taken.
+ */
+int dir_lock(const char *path);
+
+void dir_unlock(int lock);
 
 #endif

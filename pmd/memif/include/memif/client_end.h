@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
-#include "memif/pairs.h"
+#include "memif/doorbell.h"
 #include "memif/protocol.h"
 
 struct memif_client_config {
@@ -20,8 +20,8 @@ struct memif_client_config {
 	uint8_t log2_size; /* of the rings; the server may limit it */
 	uint16_t buffer_bytes;
 	bool socket_to_client; /* the server rings by a socket: it does not trust this client */
-	uint8_t queues; /* of our engines, to each of which a pair of rings leads (memif/pairs.h);
-			   0: one pair in all */
+	uint8_t queues;	       /* of our engines, to each of which a pair of rings leads
+				  (memif/doorbell.h);        0: one pair in all */
 };
 
 /* Messages to the server, in order. The server answers each. */

@@ -30,6 +30,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memif/protocol.h"
+
 /* The bytes that one call of memif_doorbell_clear reads. A socket's default send buffer holds about
  * 280 one-byte writes. */
 #define MEMIF_DOORBELL_BYTES 512
@@ -69,5 +71,29 @@ void memif_doorbell_ring(int end_fd, struct memif_doorbell_cost *cost);
  *   listen to this doorbell any more, because it could stay readable for ever.
  */
 bool memif_doorbell_clear(int end_fd);
+
+#define MEMIF_QUEUES_MAX 8				       /* engines of one end */
+#define MEMIF_PAIRS_MAX	 (MEMIF_QUEUES_MAX * MEMIF_QUEUES_MAX) /* of a connection */
+
+/** Write our name. `queues`: our engines; 0: we want one pair of rings, whoever the other end is.
+ */
+void memif_pairs_write_name(char name[MEMIF_NAME_LEN], uint32_t queues);
+
+/** Return the number of engines that a name tells, at most MEMIF_QUEUES_MAX; 0: it tells none,
+ * because the other end is another program, an older uroce, or wants one pair of rings. The name is
+ * not trusted. */
+uint32_t memif_pairs_read_name(const char name[MEMIF_NAME_LEN]);
+
+/** Return the client's engine of a pair. `server_queues` is the number of the server's engines. */
+static inline uint32_t memif_pairs_client(uint32_t pair, uint32_t server_queues)
+{
+	return pair / server_queues;
+}
+
+/** Return the server's engine of a pair. */
+static inline uint32_t memif_pairs_server(uint32_t pair, uint32_t server_queues)
+{
+	return pair % server_queues;
+}
 
 #endif

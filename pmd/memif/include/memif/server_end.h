@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
-#include "memif/pairs.h"
+#include "memif/doorbell.h"
 #include "memif/protocol.h"
 
 #define MEMIF_ISOLATED_LOG2_MAX 10 /* of an isolated program's ring */
@@ -40,8 +40,8 @@ struct memif_server {
 	uint32_t pairs;		/* the higher number of rings of the two directions */
 	const struct memif_limits *limits;
 	uint64_t region_bytes; /* of all regions */
-	/* of our engines, to each of which pairs of rings lead (memif/pairs.h); 0: one pair in all.
-	 * Set after memif_server_init. */
+	/* of our engines, to each of which pairs of rings lead (memif/doorbell.h); 0: one pair in
+	 * all. Set after memif_server_init. */
 	uint32_t queues;
 	bool client_tells;  /* how many engines it has, so it may make all pairs */
 	bool client_steers; /* the client sends each packet to the right engine of ours */
@@ -57,7 +57,7 @@ static inline struct memif_end *memif_server_end(struct memif_server *server, ui
 void memif_server_init(struct memif_server *server, const struct memif_limits *limits);
 
 /** Write the first message of a connection. `name` is displayed by the other end, unless our
- * name tells the number of our engines (memif/pairs.h). */
+ * name tells the number of our engines (memif/doorbell.h). */
 void memif_server_hello(const struct memif_server *server, struct memif_message *message,
 			const char *name);
 

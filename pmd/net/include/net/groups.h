@@ -13,7 +13,7 @@
 
 #include "net/membership.h"
 #include "net/tag.h"
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 #define DUE_NEVER UINT64_MAX
 

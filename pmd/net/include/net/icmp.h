@@ -9,7 +9,7 @@
 
 #include <rte_ip.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 #define ICMP_MIN 8 /* bytes of the shortest message */
 

@@ -10,7 +10,7 @@
 
 #include "net/groups.h"
 #include "net/neigh.h"
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 #include "netdev/early_drop.h"
 #include "port/port.h"
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 #define MEMBERSHIP_FRAME_MAX 96 /* the longest frame that is built */
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 #define NEIGH_MAX	    256
 #define NEIGH_LIFETIME_NS   UINT64_C(30000000000) /* RFC 4861's REACHABLE_TIME */

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 struct early_drop_memory;
 

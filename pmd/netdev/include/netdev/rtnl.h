@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 /**
  * Find the route from an interface to a destination. MT-safe.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 enum claim {
 	CLAIM_NOTHING, /* for the application only */

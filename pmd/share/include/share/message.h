@@ -10,7 +10,7 @@
 
 #include "net/link.h"
 #include "device/xrc_share.h"
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
 #define SHARE_VERSION 18

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netdev/addresses.h"
+#include "netdev/netdev.h"
 
 /* Addresses and queue pairs of the process. */
 struct vet {
