@@ -131,6 +131,18 @@ TEST(agent_choose_source__needs_a_route)
 	assert_int_equal(choose(TO_IPV6, 0), -ENETUNREACH);
 }
 
+/* The first address of the table stays the choice, too. */
+TEST(agent_choose_source__leaves_a_better_one_without_a_route)
+{
+	struct device_gid *gids = agent_rig.device->gids;
+
+	gids[AGENT_RIG_IPV6_FAR] = gids[AGENT_RIG_LINK_LOCAL];
+	gids[AGENT_RIG_IPV6_FAR].gid.raw[15] = 8;
+	assert_int_equal(choose(TO_LOCAL, 0), AGENT_RIG_IPV6_FAR);
+	agent_rig.unrouted = 1u << AGENT_RIG_IPV6_FAR;
+	assert_int_equal(choose(TO_LOCAL, 0), AGENT_RIG_LINK_LOCAL);
+}
+
 /* RFC 4007: link-local addresses talk to each other, in their own link. */
 TEST(agent_choose_source__link_local_for_its_like)
 {
