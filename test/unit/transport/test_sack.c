@@ -107,6 +107,27 @@ TEST(ooo_tell__tells_what_is_kept)
 	ooo_pool_destroy(pool);
 }
 
+TEST(ooo_tell__keeps_within_the_bitmap)
+{
+	for (uint32_t ahead = 8; ahead <= 9; ahead++) {
+		const struct packet packet = {.psn = psn_make(EXPECTED + ahead)};
+		uint8_t bitmap[2] = {0xee, 0xee};
+		struct ooo_pool *pool;
+		struct ooo ooo = {0};
+		uint32_t place;
+
+		assert_int_equal(ooo_pool_create(1, &pool), 0);
+		ooo.pool = pool;
+		assert_int_equal(ooo_look(&ooo, &packet, psn_make(EXPECTED), &place), OOO_TAKEN);
+		ooo_keep(&ooo, &packet, place, NULL);
+		assert_int_equal(ooo_tell(&ooo, psn_make(EXPECTED), bitmap, 1), ahead == 8);
+		assert_int_equal(bitmap[0], ahead == 8 ? 0x80 : 0xee);
+		assert_int_equal(bitmap[1], 0xee);
+		ooo_clear(&ooo);
+		ooo_pool_destroy(pool);
+	}
+}
+
 TEST(sack_is_newer__a_late_one_is_not)
 {
 	assert_true(sack_is_newer(1, 0));

@@ -139,6 +139,17 @@ TEST(sgl_gather__every_entry_is_checked)
 	assert_int_equal(sgl_gather(&sgl, fixture.other_pd, 8, frags, &count), MR_WRONG_PD);
 }
 
+TEST(sgl_gather__a_bad_entry_leaves_the_place)
+{
+	struct ibv_sge sge[] = {region_sge(&readable, 0, 8), region_sge(&readable, 8, 8)};
+
+	sge[1].lkey = FIXTURE_NOBODY;
+	sgl_seek(&sgl, sge, 2, 3);
+	assert_int_equal(sgl_gather(&sgl, fixture.pd, 6, frags, &count), MR_BAD_KEY);
+	assert_int_equal(sgl_gather(&sgl, fixture.pd, 5, frags, &count), MR_OK);
+	expect_frag(0, readable.bytes + 3, 5);
+}
+
 TEST(sgl_scatter__stores_over_the_entries)
 {
 	const struct ibv_sge sge[] = {region_sge(&writable, 300, 3), region_sge(&writable, 0, 0),
