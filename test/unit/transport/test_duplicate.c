@@ -37,6 +37,16 @@ TEST(responder__duplicate_write_is_acknowledged_and_not_executed)
 		assert_int_equal(rig.memory.bytes[i], 0);
 }
 
+/* C9-112: the gap has had its NAK. */
+TEST(responder__a_duplicate_before_a_gap_is_only_acknowledged)
+{
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	rig_answers();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
+	expect_aeth(ACK, 0, 1);
+}
+
 TEST(responder__duplicates_are_acknowledged_up_to_the_newest_write)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
