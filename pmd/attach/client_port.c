@@ -12,6 +12,7 @@
 #include "cm/ports.h"
 #include "net/link.h"
 #include "port/port.h"
+#include "wire/qpn_block.h"
 
 /*
  * If the first engine has a packet socket, it receives the packets to its own queue pairs only. So
@@ -296,7 +297,8 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
 	if (is_local) {
 		taken->dropped += __atomic_load_n(&client->page->dropped, __ATOMIC_RELAXED);
-		taken->unread = __atomic_load_n(&client->page->unread, __ATOMIC_RELAXED) != 0;
+		taken->unread = (__atomic_load_n(&client->page->unread, __ATOMIC_RELAXED) &
+				 wire_block_bit(qpn)) != 0;
 	}
 	return !ring->broken && taken->given - taken->taken <= ring->size;
 }

@@ -493,16 +493,17 @@ void memif_end_tell_dropped(const struct memif_end *end, uint32_t dropped)
 		__atomic_store_n(&end->rx.memory->dropped, dropped, __ATOMIC_RELAXED);
 }
 
-void memif_end_tell_unread(const struct memif_end *end, bool is_unread)
+void memif_end_tell_unread(const struct memif_end *end, uint64_t unread)
 {
 	if (end_is_connected(end) && !end_is_client(end))
-		__atomic_store_n(&end->rx.memory->unread, is_unread, __ATOMIC_RELAXED);
+		__atomic_store_n(&end->rx.memory->unread, unread, __ATOMIC_RELAXED);
 }
 
-bool memif_end_is_unread(const struct memif_end *end)
+uint64_t memif_end_unread(const struct memif_end *end)
 {
-	return end_is_connected(end) && end_is_client(end) &&
-	       __atomic_load_n(&end->tx.memory->unread, __ATOMIC_RELAXED) != 0;
+	return end_is_connected(end) && end_is_client(end)
+		       ? __atomic_load_n(&end->tx.memory->unread, __ATOMIC_RELAXED)
+		       : 0;
 }
 
 static uint16_t end_load_taken(const void *arg)

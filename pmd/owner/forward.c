@@ -330,7 +330,7 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 			forward_tell_dropped(slot);
 		return true;
 	}
-	unread_note(&server->slots.all[number].unread, from);
+	unread_note(&server->unread_looks, &server->slots.all[number].unread, from);
 	directs_note(server, from, number);
 	return true;
 }

@@ -234,9 +234,9 @@ void isolated_tell_dropped(const struct slot *slot)
 	memif_end_tell_dropped(&slot->isolated->memif.end, slot->dropped);
 }
 
-void isolated_tell_unread(const struct slot *slot, bool is_unread)
+void isolated_tell_unread(const struct slot *slot, uint64_t unread)
 {
-	memif_end_tell_unread(&slot->isolated->memif.end, is_unread);
+	memif_end_tell_unread(&slot->isolated->memif.end, unread);
 }
 
 bool isolated_tell_taken(const struct slot *slot, uint32_t *given, uint32_t *taken)

@@ -36,8 +36,8 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 /** Tell the process how many of its packets others did not take. */
 void isolated_tell_dropped(const struct slot *slot);
 
-/** Tell the process whether others have not read packets that it sent. */
-void isolated_tell_unread(const struct slot *slot, bool is_unread);
+/** Tell the process which others have not read packets that it sent (unread.h). */
+void isolated_tell_unread(const struct slot *slot, uint64_t unread);
 
 /** Tell how many packets the process was given, and how many it has taken: only differences count.
  * Return false if there is no connection. */

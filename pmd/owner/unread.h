@@ -3,7 +3,8 @@
  * Packets from one process to another that lie unread in memory of this host, because the other
  * process has no CPU, or is stopped. They are not lost: who has sent them uses up no retry
  * meanwhile (transport/backlog.h). The owner looks from time to time what each process has taken,
- * because that index is in a cache line of the process.
+ * because that index is in a cache line of the process. It tells each sender which receivers are
+ * late, by the blocks of their queue pairs (wire_block_bit).
  */
 #ifndef OWNER_UNREAD_H
 #define OWNER_UNREAD_H
@@ -20,10 +21,18 @@ struct server;
 
 #define UNREAD_WORDS (SERVE_SLOTS_MAX / 64)
 
-/* Of a process; all zero when it comes. */
+/* The processes that have sent packets, a bit for each slot. */
+struct unread_senders {
+	uint64_t words[UNREAD_WORDS];
+};
+
+/* Packets in the ring of a process; all zero when it comes. */
 struct unread {
-	uint64_t senders[UNREAD_WORDS]; /* bits by slot: its packets may be in the process's ring */
-	uint32_t given, taken; /* packets at the last look, of which only differences count */
+	struct unread_senders older; /* of packets before `mark`, which are not all taken */
+	struct unread_senders newer; /* of packets since */
+	/* Packets at the last look. Only differences count, here and in `mark`. */
+	uint32_t given, taken;
+	uint32_t mark;
 };
 
 struct unread_looks {
@@ -32,9 +41,11 @@ struct unread_looks {
 };
 
 /** Note a packet that a process was given by another one. */
-static inline void unread_note(struct unread *unread, uint16_t from)
+static inline void unread_note(struct unread_looks *looks, struct unread *unread, uint16_t from)
 {
-	unread->senders[from / 64] |= UINT64_C(1) << from % 64;
+	unread->newer.words[from / 64] |= UINT64_C(1) << from % 64;
+	if (looks->wake_ns > looks->due_ns)
+		looks->wake_ns = looks->due_ns;
 }
 
 /** Forget the packets of a process that the owner stops serving. */

@@ -16,6 +16,7 @@
 #include "base/own.h"
 #include "memif/socket.h"
 #include "port/port_eal.h"
+#include "wire/qpn_block.h"
 
 #define SETTLE_PAUSES	    32
 #define MEMIF_DOORBELLS_MAX 16 /* doorbells whose notifications one call discards */
@@ -149,12 +150,11 @@ static bool memif_taken(void *arg, uint32_t qpn, bool is_local, struct port_take
 
 	uint32_t dropped;
 
-	(void)qpn;
 	if (!memif_end_tell_taken(memif->end, &taken->given, &taken->taken, &dropped))
 		return false;
 	/* An owner tells only of packets to processes of this host. */
 	taken->dropped = is_local ? dropped : 0;
-	taken->unread = is_local && memif_end_is_unread(memif->end);
+	taken->unread = is_local && (memif_end_unread(memif->end) & wire_block_bit(qpn)) != 0;
 	return true;
 }
 

@@ -114,19 +114,18 @@ TEST(memif_end_tell_unread__to_the_client)
 	struct ends *ends = *state;
 	struct memif_end *client = &ends->client.end, *server = &ends->server.end;
 
-	memif_end_tell_unread(client, true);
-	assert_false(memif_end_is_unread(client));
-	assert_false(memif_end_is_unread(server));
-	memif_end_tell_unread(server, true);
-	assert_true(memif_end_is_unread(client));
-	memif_end_tell_unread(server, false);
-	assert_false(memif_end_is_unread(client));
-	memif_end_tell_unread(server, true);
+	memif_end_tell_unread(client, 5);
+	assert_int_equal(memif_end_unread(client), 0);
+	assert_int_equal(memif_end_unread(server), 0);
+	memif_end_tell_unread(server, UINT64_MAX);
+	assert_true(memif_end_unread(client) == UINT64_MAX);
+	memif_end_tell_unread(server, 6);
+	assert_int_equal(memif_end_unread(client), 6);
 	server->state = MEMIF_STATE_BROKEN;
-	memif_end_tell_unread(server, false);
-	assert_true(memif_end_is_unread(client));
+	memif_end_tell_unread(server, 0);
+	assert_int_equal(memif_end_unread(client), 6);
 	client->state = MEMIF_STATE_BROKEN;
-	assert_false(memif_end_is_unread(client));
+	assert_int_equal(memif_end_unread(client), 0);
 }
 
 /* A client cannot tell the server anything, and an end without a connection has no memory. */

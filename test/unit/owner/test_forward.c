@@ -571,10 +571,13 @@ static void look_twice(void)
 	look_once();
 }
 
-/* Return true if a process has been told that others have not read its packets. */
-static bool hears_unread(const struct memif_client *client)
+/* Return true if a process has been told that the process in a slot has not read its packets. */
+static bool hears_unread(const struct memif_client *client, uint16_t receiver)
 {
-	return client ? memif_end_is_unread(&client->end) : server.slots.all[0].page->unread != 0;
+	const uint64_t unread =
+		client ? memif_end_unread(&client->end) : server.slots.all[0].page->unread;
+
+	return (unread & wire_block_bit(server.slots.all[receiver].qpn_first)) != 0;
 }
 
 /* A process that is stopped has room, and reads nothing. Those whose packets lie there use up no
@@ -591,35 +594,36 @@ TEST(unread_look__tells_who_has_sent_to_a_process_that_reads_nothing)
 	send_by(0, false, 1, 1);
 	poll_until_taken(0);
 	look_twice();
-	assert_true(hears_unread(NULL));
-	assert_false(hears_unread(&client));
+	assert_true(hears_unread(NULL, 1));
+	assert_false(hears_unread(&client, 1));
 	send_over(&client, 1);
 	poll_until_taken(slot);
 	look_twice();
-	assert_true(hears_unread(&client));
+	assert_true(hears_unread(&client, 1));
 	assert_int_equal(server.slots.all[1].page->unread, 0);
 	/* It takes one of its packets: it runs. */
 	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
 	look_once();
-	assert_false(hears_unread(NULL));
-	assert_false(hears_unread(&client));
+	assert_false(hears_unread(NULL, 1));
+	assert_false(hears_unread(&client, 1));
 	assert_in_range(server.unread_looks.wake_ns, server.now_ns, server.now_ns + UNREAD_LOOK_NS);
-	/* It stops again. */
+	/* It stops again, and has taken the first one's packet. */
 	look_once();
-	assert_true(hears_unread(NULL));
+	assert_false(hears_unread(NULL, 1));
+	assert_true(hears_unread(&client, 1));
 	assert_in_range(server.unread_looks.wake_ns, server.now_ns + UNREAD_LOOK_NS,
 			UINT64_MAX - 1);
 	/* It takes the rest. */
 	assert_int_equal(receive_by(1), 1);
 	look_once();
-	assert_false(hears_unread(NULL));
+	assert_false(hears_unread(&client, 1));
 	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
 	/* Nothing is left of those who have sent. */
 	send_by(0, false, 1, 1);
 	poll_until_taken(0);
 	look_twice();
-	assert_true(hears_unread(NULL));
-	assert_false(hears_unread(&client));
+	assert_true(hears_unread(NULL, 1));
+	assert_false(hears_unread(&client, 1));
 	slot_end(&server, slot);
 	memif_client_fini(&client);
 	close(own);
@@ -635,12 +639,73 @@ TEST(unread_look__an_isolated_process_that_reads_nothing)
 	send_by(0, false, slot, 2);
 	poll_until_taken(0);
 	look_twice();
-	assert_true(hears_unread(NULL));
+	assert_true(hears_unread(NULL, slot));
 	/* It has ended: nobody waits for it, and the next one in its slot knows nothing of this. */
 	slot_close(&server, slot);
 	look_once();
-	assert_false(hears_unread(NULL));
+	assert_false(hears_unread(NULL, slot));
 	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
+/* What it has sent to one that runs may be lost, and is sent again in time. */
+TEST(unread_look__tells_of_the_late_one_only)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+
+	send_by(0, false, 1, 1);
+	send_by(0, false, slot, 1);
+	poll_until_taken(0);
+	look_once();
+	assert_int_equal(receive_by(1), 1);
+	look_once();
+	assert_true(hears_unread(NULL, slot));
+	assert_false(hears_unread(NULL, 1));
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
+/* The owner would sleep, and see nothing, because no packet follows. */
+TEST(unread_look__is_due_soon_after_the_last_packet)
+{
+	look_once();
+	assert_true(server.unread_looks.wake_ns == UINT64_MAX);
+	send_by(0, false, 1, 1);
+	poll_until_taken(0);
+	assert_true(server.unread_looks.wake_ns == server.unread_looks.due_ns);
+	look_once();
+	assert_true(server.unread_looks.wake_ns == server.unread_looks.due_ns);
+	assert_int_equal(receive_by(1), 1);
+}
+
+/* A process never empties its ring, and then stops. It has taken the first sender's packets. */
+TEST(unread_look__forgets_senders_whose_packets_were_taken)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	uint64_t words[2];
+
+	send_by(0, false, 1, 2);
+	poll_until_taken(0);
+	look_once();
+	for (int i = 0; i < 3; i++) {
+		send_over(&client, 2);
+		poll_until_taken(slot);
+		assert_int_equal(share_ring_take(&rx[1], words, 2), 2);
+		look_once();
+	}
+	look_twice();
+	assert_true(hears_unread(&client, 1));
+	assert_false(hears_unread(NULL, 1));
+	assert_int_equal(receive_by(1), 2);
+	slot_end(&server, slot);
 	memif_client_fini(&client);
 	close(own);
 	close(socket_fd);
@@ -653,7 +718,7 @@ TEST(unread_look__a_sender_that_has_ended)
 	poll_until_taken(0);
 	unread_forget(&server, 0);
 	look_twice();
-	assert_false(hears_unread(NULL));
+	assert_false(hears_unread(NULL, 1));
 }
 
 /* Packets wait where they are until the processes of the last owner are back. */

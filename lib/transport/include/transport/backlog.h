@@ -9,7 +9,8 @@
  * the other end has taken so many, the timer is restarted each time.
  * - Then it is restarted once more, because the other end may have taken them only now. When it
  * expires again, a retry is used up.
- * - The other end has passed packets on to a process that reads none now: the same until it reads.
+ * - The other end has passed packets on to the peer's process, which reads nothing now: the timer
+ * is restarted until it reads.
  * - The port is full, and the oldest packet must be sent again and has not left: it cannot be lost.
  * - The port has dropped packets on this way since the last time, because its other end took none:
  * everything is sent again, but no retry is used up.

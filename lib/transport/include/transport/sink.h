@@ -23,7 +23,7 @@ struct sink_taken {
 	uint32_t given;
 	uint32_t taken;
 	uint32_t dropped;
-	bool unread; /* some of what was taken lies where somebody else does not read it now */
+	bool unread; /* what was taken may lie where the receiver reads nothing now */
 };
 
 struct packet_sink {

@@ -18,6 +18,13 @@
 
 #define WIRE_QPN_BLOCK_SHIFT 14
 
+/** Return the bit of a queue pair's block in a word that has a bit for each block. There are more
+ * blocks than bits, so some have the same one. MT-safe. */
+static inline uint64_t wire_block_bit(uint32_t qpn)
+{
+	return UINT64_C(1) << (qpn >> WIRE_QPN_BLOCK_SHIFT) % 64;
+}
+
 /* The upper half of such an address. It is locally administered. */
 static const uint8_t wire_mark[] = {0x02, 'u', 'r'};
 

@@ -171,12 +171,12 @@ bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t
  * shall know as soon as it sees that they were taken. Of a server's end. */
 void memif_end_tell_dropped(const struct memif_end *end, uint32_t dropped);
 
-/** Tell the client whether others have left packets unread that were taken from it. Of a server's
- * end. */
-void memif_end_tell_unread(const struct memif_end *end, bool is_unread);
+/** Tell the client which receivers have left packets unread that were taken from it, a bit for some
+ * of them each (wire_block_bit). Of a server's end. */
+void memif_end_tell_unread(const struct memif_end *end, uint64_t unread);
 
 /** Return what memif_end_tell_unread has told. Of a client's end. */
-bool memif_end_is_unread(const struct memif_end *end);
+uint64_t memif_end_unread(const struct memif_end *end);
 
 /**
  * Put a packet into the ring. memif_end_push publishes it.

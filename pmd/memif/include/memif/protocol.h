@@ -128,16 +128,17 @@ struct memif_ring_memory {
 	uint16_t tail;
 	uint16_t fill;
 	/* An owner (owner/serve.h) writes here how many packets it took from this ring and dropped,
-	 * and whether their receivers have left some unread. This is not part of memif: other
-	 * servers leave it 0. */
+	 * and which receivers have left some unread. This is not part of memif: other servers leave
+	 * it 0. */
 	uint32_t dropped;
-	uint32_t unread;
-	uint8_t fill_tail[52];
+	uint64_t unread;
+	uint8_t fill_tail[48];
 	struct memif_descriptor descriptors[];
 };
 
 static_assert(offsetof(struct memif_ring_memory, tail) == 64, "a cache line each");
 static_assert(offsetof(struct memif_ring_memory, dropped) == 68, "no holes");
+static_assert(offsetof(struct memif_ring_memory, unread) == 72, "no holes");
 static_assert(sizeof(struct memif_ring_memory) == 128, "a cache line each");
 
 #endif

@@ -68,7 +68,7 @@ struct port_taken {
 	uint32_t given;
 	uint32_t taken;
 	uint32_t dropped;
-	bool unread; /* the other end has passed some on to somebody who does not take them now */
+	bool unread; /* the other end has passed some on to the receiver, who takes none now */
 };
 
 /*

@@ -38,7 +38,8 @@ struct share_page {
 	/* owner: by slot: the number of the direct channel with its process; 0: none now */
 	uint32_t directs[SHARE_PEERS_MAX];
 	uint32_t dropped; /* owner: packets of the process that others on this host did not take */
-	uint32_t unread;  /* owner: 1 while others on this host have left some of them unread */
+	/* owner: which others on this host have left some of them unread (wire_block_bit) */
+	uint64_t unread;
 };
 
 enum share_ring_kind {
