@@ -10,9 +10,7 @@
 #include "check/finding.h"
 
 struct face_context;
-struct face_mr;
-struct face_qp;
-struct verbs_context;
+struct face_cq;
 struct face_mr;
 struct face_qp;
 struct ibv_comp_channel;
@@ -43,11 +41,15 @@ static inline void check_drop_origin(const void *object)
 
 /* check_poll.c */
 
-/** Let the fields of a completion that have no meaning have no likely value (ibv_poll_cq(3)). */
+/** Let the fields of a completion that have no meaning have no likely value (ibv_poll_cq(3), IBTA
+ * 11.4.2.1). */
 void check_poison(struct ibv_wc *wc, enum ibv_qp_type type) __attribute__((cold));
 
 /** Put the function that watches arming into a context's table. `ops` has it already, or ours. */
 void check_notify(struct ibv_context_ops *ops);
+
+/** Note that the program polls a queue. */
+void check_polled(struct face_cq *cq);
 
 /** Look if a thread may sleep on the channel for ever. No lock. */
 void check_sleep(struct ibv_comp_channel *channel) __attribute__((cold));

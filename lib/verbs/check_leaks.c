@@ -38,6 +38,14 @@ static unsigned int count_alike(const struct face_object_list *list, const char 
 	return count;
 }
 
+/* Return the name of the call that ends an object. */
+static const char *end_of(enum face_kind kind, const struct face_object *object)
+{
+	return kind == FACE_MR && container_of(object, struct face_mr, object)->imported
+		       ? "ibv_unimport_mr"
+		       : kinds[kind].end;
+}
+
 /* Tell of an object once for each place that has created some, and so for the first one in the
  * list. */
 static void tell(const struct face_context *context, enum face_kind kind,
@@ -63,7 +71,7 @@ static void tell(const struct face_context *context, enum face_kind kind,
 	snprintf(cause, sizeof(cause), "%s%s", kinds[kind].name, origin);
 	check_finding(CHECK_LEAK, cause, "%s %u %s%s left of %s, which %s must end%s", when, count,
 		      kinds[kind].name, count == 1 ? " is" : "s are", context->face->ibv.name,
-		      kinds[kind].end, origin);
+		      end_of(kind, object), origin);
 }
 
 static void tell_all(const struct face_context *context, const char *when)
@@ -111,7 +119,7 @@ static void look_at_end(struct face_device *face, void *arg __rte_unused)
 
 /*
  * A program that fails need not clean up. This runs behind the handlers of atexit(3) and the
- * destructors of the program and its other libraries, which may end objects.
+ * destructors of the program and of the libraries that use this one, which may end objects.
  */
 static void __attribute__((destructor(101))) check_at_end(void)
 {

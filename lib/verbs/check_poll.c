@@ -13,7 +13,7 @@
 
 static int (*plain_notify)(struct ibv_cq *ibv, int solicited_only);
 
-/* IBTA 11.4.2.1: what has a meaning after a failure. */
+/* What has a meaning after a failure (ibv_poll_cq(3)). */
 static void poison_failure(struct ibv_wc *wc)
 {
 	const struct ibv_wc was = *wc;
@@ -85,6 +85,8 @@ static void tell_sleep(const struct face_cq *cq)
 		      cq->cq->number, origin);
 }
 
+/* Another thread may poll the queue after it was armed, and wake nobody. So only note who sleeps:
+ * check_polled tells if that thread polls the queue next. */
 void check_sleep(struct ibv_comp_channel *channel)
 {
 	struct face_context *context = face_context(channel->context);
@@ -99,7 +101,16 @@ void check_sleep(struct ibv_comp_channel *channel)
 
 		if (cq->ibv.channel == channel &&
 		    __atomic_exchange_n(&cq->armed_full, false, __ATOMIC_RELAXED))
-			tell_sleep(cq);
+			__atomic_store_n(&cq->sleeper, (uintptr_t)pthread_self(), __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&context->face->lock);
+}
+
+void check_polled(struct face_cq *cq)
+{
+	const uintptr_t sleeper = __atomic_exchange_n(&cq->sleeper, 0, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&cq->armed_full, false, __ATOMIC_RELAXED);
+	if (sleeper == (uintptr_t)pthread_self())
+		tell_sleep(cq);
 }

@@ -425,7 +425,7 @@ static int operation_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	struct face_cq *cq = face_cq(ibv);
 	int got;
 
-	__atomic_store_n(&cq->armed_full, false, __ATOMIC_RELAXED);
+	check_polled(cq);
 	if (n > 0 && cq_empty(cq->cq)) {
 		device_engine_poll(face_home(cq));
 		if (cq_empty(cq->cq))
@@ -444,7 +444,7 @@ static int iterated(struct ibv_cq_ex *ex, int rc)
 {
 	struct face_cq *cq = (struct face_cq *)ex;
 
-	__atomic_store_n(&cq->armed_full, false, __ATOMIC_RELAXED);
+	check_polled(cq);
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&lock);

@@ -240,10 +240,10 @@ static uint32_t forget_sources(struct face_context *context, struct channel_sour
 /* Wait on the condition. Tell a user who wants reasons or checks once if it takes longer than 2 s;
  * `call` is the one that waits. */
 static void wait_told(pthread_cond_t *cond, pthread_mutex_t *mutex, bool *told, const char *call,
-		      uint32_t number)
+		      const struct face_object *object, uint32_t number)
 {
+	char text[192], origin[ORIGIN_TEXT_MAX], cause[ORIGIN_TEXT_MAX + 32];
 	struct timespec until;
-	char text[192];
 
 	if (likely(!reason_wanted && !check_wanted) || *told) {
 		pthread_cond_wait(cond, mutex);
@@ -258,21 +258,23 @@ static void wait_told(pthread_cond_t *cond, pthread_mutex_t *mutex, bool *told, 
 		 "%s of number 0x%x waits for events that the program has taken, and has not "
 		 "acknowledged (ibv_ack_async_event, ibv_ack_cq_events)",
 		 call, number);
-	if (check_wanted)
-		check_finding(CHECK_UNACKNOWLEDGED, call, "%s", text);
-	else
+	if (!check_wanted) {
 		log_error("%s", text);
+		return;
+	}
+	snprintf(cause, sizeof(cause), "%s%s", call, origin_write(object, "it", origin));
+	check_finding(CHECK_UNACKNOWLEDGED, cause, "%s%s", text, origin);
 }
 
 static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,
 			      const uint32_t *completed, uint32_t taken, const char *call,
-			      uint32_t number)
+			      const struct face_object *object, uint32_t number)
 {
 	bool told = false;
 
 	pthread_mutex_lock(mutex);
 	while (*completed != taken)
-		wait_told(cond, mutex, &told, call, number);
+		wait_told(cond, mutex, &told, call, object, number);
 	pthread_mutex_unlock(mutex);
 }
 
@@ -281,7 +283,7 @@ void event_drain_qp(struct face_qp *qp)
 	const uint32_t taken = forget_sources(face_context(qp->ibv.context), &qp->events.source, 1);
 
 	wait_acknowledged(&qp->ibv.mutex, &qp->ibv.cond, &qp->ibv.events_completed, taken,
-			  "ibv_destroy_qp", qp->ibv.qp_num);
+			  "ibv_destroy_qp", &qp->object, qp->ibv.qp_num);
 }
 
 void event_drain_srq(struct face_srq *srq)
@@ -290,7 +292,7 @@ void event_drain_srq(struct face_srq *srq)
 		forget_sources(face_context(srq->ibv.context), srq->events, FACE_SRQ_EVENTS);
 
 	wait_acknowledged(&srq->ibv.mutex, &srq->ibv.cond, &srq->ibv.events_completed, taken,
-			  "ibv_destroy_srq", srq->listed.number);
+			  "ibv_destroy_srq", &srq->object, srq->listed.number);
 }
 
 void event_drain_cq(struct face_cq *cq)
@@ -304,7 +306,8 @@ void event_drain_cq(struct face_cq *cq)
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->comp_events_completed != cq->cq->source.taken ||
 	       ibv->async_events_completed != cq->error.taken)
-		wait_told(&ibv->cond, &ibv->mutex, &told, "ibv_destroy_cq", cq->cq->number);
+		wait_told(&ibv->cond, &ibv->mutex, &told, "ibv_destroy_cq", &cq->object,
+			  cq->cq->number);
 	pthread_mutex_unlock(&ibv->mutex);
 }
 

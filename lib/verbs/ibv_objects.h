@@ -214,7 +214,9 @@ struct face_cq {
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
-	bool armed_full; /* check_poll.c: when it was armed, and it was not polled since; atomic */
+	/* check_poll.c; atomic, until it is polled next */
+	bool armed_full;   /* it held completions when it was armed */
+	uintptr_t sleeper; /* the thread that slept then; 0: none */
 	uint32_t due; /* check_work.c: completions that posted requests will be, or are; its lock */
 
 	/* between ibv_start_poll and ibv_end_poll */
@@ -273,14 +275,14 @@ struct face_qp {
 	struct face_qp_cntrs *cntrs; /* NULL: none is attached; engine's lock */
 	struct check_qp *check;	     /* NULL: nobody wants to know its mistakes (check.h) */
 	bool blocks_own_mcast;
-	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	bool is_ex;   /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
+	bool is_away; /* XRC_RECV: the queue pair is in another process; `qp` has only its number */
 	LIST_ENTRY(face_qp) ex_link;
 
 	/* XRC_RECV only, else NULL */
 	struct face_target *target;
 	struct face_xrcd *xrcd;
 	TAILQ_ENTRY(face_qp) target_link;
-	bool is_away; /* XRC_RECV: the queue pair is in another process; `qp` has only its number */
 
 	/* Posting reads the fields from here on: one cache line. */
 	struct qp *qp;
@@ -294,6 +296,9 @@ struct face_qp {
 	struct sq *build_sq; /* queue in which lists are built; in a child process a dummy */
 	uint32_t wr_opcodes; /* opcodes that may be built: bits of enum ibv_wr_opcode */
 };
+static_assert(offsetof(struct face_qp, qp) / RTE_CACHE_LINE_MIN_SIZE ==
+		      offsetof(struct face_qp, ibv.context) / RTE_CACHE_LINE_MIN_SIZE,
+	      "one cache line");
 
 /* Return the size of the struct with or without its last part. */
 static inline size_t face_qp_bytes(bool is_ex)
