@@ -48,7 +48,7 @@ struct requester {
 
 	bool flush_repeats; /* the form of a FLUSH's ICRC; see packet_icrc_ok */
 	bool absent;	    /* a page of the next packet was not in memory */
-	bool executed;	    /* local work was executed since completer_executed was called last */
+	bool executed;	    /* local work was executed in this poll; for qp_run, of RC and XRC */
 	enum requester_state state;
 	/*
 	 * The reason why the request at faulty_index cannot be sent, found in the last engine poll.

@@ -121,7 +121,7 @@ struct scoreboard {
 
 /* Begin with nothing known. A scoreboard must not be moved in memory. */
 void scoreboard_init(struct scoreboard *board);
-/* Free what it has allocated; it begins anew. */
+/* Free what the board has allocated, and leave it as scoreboard_init does. */
 void scoreboard_fini(struct scoreboard *board);
 
 /** Forget everything. */

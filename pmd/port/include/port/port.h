@@ -438,8 +438,8 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 	return port->ops->tx_burst(port->ops_arg, mbufs, n);
 }
 
-/** Free a burst of packets, some of which may be NULL. What rte_pktmbuf_free_bulk does for many
- * costs a single one three times as much. MT-safe. */
+/** Free a burst of packets, some of which may be NULL. A single one is cheaper by DPDK's
+ * rte_pktmbuf_free than by its rte_pktmbuf_free_bulk. MT-safe. */
 static inline void port_free_burst(struct rte_mbuf **mbufs, uint16_t n)
 {
 	if (n == 1)
