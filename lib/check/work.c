@@ -67,28 +67,35 @@ void work_init(struct work_queue *queue)
 	STAILQ_INIT(&queue->posted);
 }
 
-/* Let the address of an entry be this process's. Return false if the memory cannot be read. */
-static bool translate(const void *device, struct ibv_sge *sge)
+/* Let the address of an entry be this process's. Return its region, or NULL: then it is no address
+ * of this process. */
+static const struct region *translate(const void *device, struct ibv_sge *sge)
 {
 	const struct region *region = find_region(device, sge->lkey);
 	uint64_t offset;
 
 	if (!region)
-		return false;
+		return NULL;
 	offset = sge->addr - region->of.iova;
 	if (offset > region->of.length || sge->length > region->of.length - offset)
-		return false;
+		return NULL;
 	sge->addr = region->of.addr + offset;
-	return region->of.is_readable;
+	return region;
 }
 
+/* Return false if the memory cannot be read. */
 static bool translate_all(const void *device, struct work *work)
 {
-	bool all = true;
+	bool is_readable = true;
 
-	for (uint32_t i = 0; i < work->num_sge; i++)
-		all = translate(device, &work->sge[i]) && all;
-	return all;
+	work->is_translated = true;
+	for (uint32_t i = 0; i < work->num_sge; i++) {
+		const struct region *region = translate(device, &work->sge[i]);
+
+		work->is_translated = region && work->is_translated;
+		is_readable = region && region->of.is_readable && is_readable;
+	}
+	return is_readable;
 }
 
 static uint8_t *copy_of(const struct work *work)
@@ -109,16 +116,25 @@ static void copy(void *arg)
 	}
 }
 
-static void keep(struct work *work)
+/* Look who may write the bytes that are compared. */
+static struct places_seen look(const struct work *work)
 {
-	uint64_t bytes = 0;
+	struct places_seen seen = {.open = false};
+	uint32_t at = 0;
 
-	for (uint32_t i = 0; i < work->num_sge; i++) {
-		bytes += work->sge[i].length;
-		places_look(work->sge[i].addr, work->sge[i].length, &work->seen);
+	for (uint32_t i = 0; at < work->kept; i++) {
+		const uint32_t length = RTE_MIN(work->sge[i].length, work->kept - at);
+
+		places_look(work->sge[i].addr, length, &seen);
+		at += length;
 	}
+	return seen;
+}
+
+static void keep(struct work *work, uint64_t bytes)
+{
 	work->kept = (uint32_t)RTE_MIN(bytes, WORK_KEPT_MAX);
-	if (work->seen.open || guard_run(copy, work) != 0)
+	if (look(work).open || guard_run(copy, work) != 0)
 		work->kept = 0;
 }
 
@@ -141,8 +157,11 @@ void work_add(struct work_queue *queue, const void *device, const struct work *f
 	uint64_t bytes = 0;
 	struct work *work;
 
-	if (queue->is_lost)
+	if (queue->is_lost) {
+		for (uint32_t i = 0; i < num_sge && from->use == WORK_WRITES; i++)
+			work_write(device, &sge[i]);
 		return;
+	}
 	for (uint32_t i = 0; i < num_sge; i++)
 		bytes += sge[i].length;
 	work = malloc(sizeof(*work) + num_sge * sizeof(*sge) + RTE_MIN(bytes, WORK_KEPT_MAX));
@@ -156,11 +175,10 @@ void work_add(struct work_queue *queue, const void *device, const struct work *f
 	for (uint32_t i = 0; i < num_sge; i++)
 		work->sge[i] = sge[i];
 	if (translate_all(device, work))
-		keep(work);
+		keep(work, bytes);
 	open_places(work);
-	/* Its own opening does not count. */
-	if (work->use == WORK_WRITES)
-		work->seen.openings += num_sge;
+	/* Its own openings are no later ones. */
+	work->openings = look(work).openings;
 	STAILQ_INSERT_TAIL(&queue->posted, work, link);
 	queue->signaled += work->signaled;
 	queue->unsignaled = work->signaled ? 0 : queue->unsignaled + 1;
@@ -198,15 +216,14 @@ static void compare(void *arg)
 int64_t work_changed(const struct work *work, uint64_t written)
 {
 	struct difference difference = {.work = work, .from = written, .at = -1};
-	struct places_seen seen = {.open = false};
+	struct places_seen seen;
 
 	if (guard_run(compare, &difference) != 0 || difference.at < 0)
 		return -1;
 	close_places(work);
-	for (uint32_t i = 0; i < work->num_sge; i++)
-		places_look(work->sge[i].addr, work->sge[i].length, &seen);
+	seen = look(work);
 	open_places(work);
-	return seen.open || seen.openings != work->seen.openings ? -1 : difference.at;
+	return seen.open || seen.openings != work->openings ? -1 : difference.at;
 }
 
 void work_write(const void *device, const struct ibv_sge *sge)
@@ -220,7 +237,7 @@ void work_write(const void *device, const struct ibv_sge *sge)
 bool work_uses(const struct work *work, uint32_t key)
 {
 	for (uint32_t i = 0; i < work->num_sge; i++) {
-		if (work->sge[i].lkey == key)
+		if (work->sge[i].lkey == key && work->sge[i].length > 0)
 			return true;
 	}
 	return false;
@@ -241,6 +258,14 @@ void work_clear(struct work_queue *queue)
 	while (!STAILQ_EMPTY(&queue->posted))
 		work_drop(queue);
 	queue->unsignaled = 0;
+}
+
+void work_keep_open(const struct work_queue *queue)
+{
+	const struct work *work;
+
+	STAILQ_FOREACH (work, &queue->posted, link)
+		open_places(work);
 }
 
 void work_forget(void)

@@ -5,11 +5,13 @@
 #include <stdio.h>
 
 #include "check.h"
+#include "device/limits.h"
 #include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/rq.h"
 #include "queue/sq.h"
+#include "queue/srq.h"
 #include "verbs_internal.h"
 
 #define BUCKETS	      1024
@@ -74,24 +76,35 @@ static void tell(struct check_qp *qp, enum check_rule rule, enum which which, co
 	check_finding(rule, cause, "queue pair 0x%x: %s%s", qp->face->ibv.qp_num, text, origin);
 }
 
-static void clear(struct check_qp *qp)
+/* Stop to watch a queue until the queue pair is reset. */
+static void lose(struct work_queue *queue, struct ibv_cq *cq)
 {
-	const struct ibv_qp *ibv = &qp->face->ibv;
-
-	if (ibv->send_cq)
-		face_cq(ibv->send_cq)->due -= qp->sends.signaled;
-	if (ibv->recv_cq)
-		face_cq(ibv->recv_cq)->due -= qp->receives.signaled;
-	work_clear(&qp->sends);
-	work_clear(&qp->receives);
+	if (cq)
+		face_cq(cq)->due -= queue->signaled;
+	work_clear(queue);
+	queue->is_lost = true;
 }
 
-/* Stop to watch a queue pair until it is reset. */
+static void lose_sends(struct check_qp *qp)
+{
+	lose(&qp->sends, qp->face->ibv.send_cq);
+}
+
+static void lose_receives(struct check_qp *qp)
+{
+	lose(&qp->receives, qp->face->ibv.recv_cq);
+}
+
 static void give_up(struct check_qp *qp)
 {
-	clear(qp);
-	qp->sends.is_lost = true;
-	qp->receives.is_lost = true;
+	lose_sends(qp);
+	lose_receives(qp);
+}
+
+/* A program need not poll a queue that ignores overruns, so nobody knows when a request is over. */
+static bool need_not_poll(struct ibv_cq *cq)
+{
+	return face_cq(cq)->cq->ignores_overrun;
 }
 
 void check_qp_created(struct face_qp *face)
@@ -118,7 +131,7 @@ void check_qp_ended(struct face_qp *face)
 	struct check_qp *qp = face->check;
 
 	pthread_mutex_lock(&lock);
-	clear(qp);
+	give_up(qp);
 	LIST_REMOVE(qp, link);
 	face->check = NULL;
 	pthread_mutex_unlock(&lock);
@@ -129,7 +142,7 @@ void check_qp_ended(struct face_qp *face)
 void check_qp_reset(struct face_qp *face)
 {
 	pthread_mutex_lock(&lock);
-	clear(face->check);
+	give_up(face->check);
 	work_init(&face->check->sends);
 	work_init(&face->check->receives);
 	pthread_mutex_unlock(&lock);
@@ -151,7 +164,7 @@ static void look_at_cq(struct check_qp *qp, struct ibv_cq *ibv)
 	const struct face_cq *cq = face_cq(ibv);
 	char text[160];
 
-	if (cq->due <= (uint32_t)ibv->cqe || cq->cq->ignores_overrun)
+	if (cq->due <= (uint32_t)ibv->cqe || (qp->told[CHECK_SMALL_CQ] & QUEUE))
 		return;
 	snprintf(text, sizeof(text),
 		 "its completion queue has %d entries (cqe), and %u requests are posted whose "
@@ -181,6 +194,10 @@ static void note_send(struct check_qp *qp, uint32_t index)
 		 "room for %u (max_send_wr): only a completion frees room there",
 		 qp->sends.unsignaled, sq->attr.max_wr);
 	tell(qp, CHECK_UNSIGNALED, SENDS, text);
+	/* A program that never signals would add requests for ever. The device may not have done
+	 * the last ones. */
+	work_keep_open(&qp->sends);
+	lose_sends(qp);
 }
 
 static void note_receive(struct check_qp *qp, const struct rq *rq, uint32_t index)
@@ -208,7 +225,9 @@ static void note_sends(struct check_qp *qp, uint32_t before)
 	 * reset meanwhile nobody knows what is posted. */
 	if (qp->face->cntrs || prod - before > sq->attr.max_wr)
 		give_up(qp);
-	for (; before != prod && !qp->sends.is_lost; before++)
+	else if (need_not_poll(qp->face->ibv.send_cq))
+		lose_sends(qp);
+	for (; before != prod && prod - before <= sq->attr.max_wr; before++)
 		note_send(qp, before);
 	if (!qp->sends.is_lost)
 		look_at_cq(qp, qp->face->ibv.send_cq);
@@ -275,7 +294,8 @@ static int operation_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struc
 	uint32_t at, prod;
 	int rc;
 
-	if (!rq)
+	/* XRC_SEND has no queue of completions for it, and takes nothing. */
+	if (!rq || !ibv->recv_cq)
 		return plain.post_recv(ibv, wr, bad);
 	pthread_mutex_lock(&lock);
 	at = __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE);
@@ -283,12 +303,28 @@ static int operation_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struc
 	prod = __atomic_load_n(&rq->prod, __ATOMIC_ACQUIRE);
 	if (qp->face->cntrs || prod - at > rq->max_wr)
 		give_up(qp);
-	for (; at != prod && !qp->receives.is_lost; at++)
+	else if (need_not_poll(ibv->recv_cq))
+		lose_receives(qp);
+	for (; at != prod && prod - at <= rq->max_wr; at++)
 		note_receive(qp, rq, at);
 	if (!qp->receives.is_lost)
 		look_at_cq(qp, ibv->recv_cq);
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+/* Let the buffers of a list be written, up to the request that is refused (rq_post). */
+static void write_list(const struct face_srq *srq, const struct ibv_recv_wr *wr)
+{
+	const uint32_t max_sge = srq->srq->rq.max_sge;
+
+	for (uint32_t n = 0; wr && n < DEVICE_MAX_QP_WR; wr = wr->next, n++) {
+		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > max_sge ||
+		    (wr->num_sge > 0 && !wr->sg_list))
+			return;
+		for (int i = 0; i < wr->num_sge; i++)
+			work_write(srq->device, &wr->sg_list[i]);
+	}
 }
 
 /* Which queue pair takes a request of a shared queue is not known before it is complete, so its
@@ -297,10 +333,7 @@ static int operation_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 				   struct ibv_recv_wr **bad)
 {
 	pthread_mutex_lock(&lock);
-	for (const struct ibv_recv_wr *one = wr; one; one = one->next) {
-		for (int i = 0; one->sg_list && i < one->num_sge; i++)
-			work_write(face_srq(ibv)->device, &one->sg_list[i]);
-	}
+	write_list(face_srq(ibv), wr);
 	pthread_mutex_unlock(&lock);
 	return plain.post_srq_recv(ibv, wr, bad);
 }
@@ -368,7 +401,7 @@ static void look_at_overwritten(struct check_qp *qp, const struct work *work, ui
 	const uint64_t bytes = first_bytes(work, written);
 	char text[224];
 
-	if (bytes == 0 || work->sge[0].addr >= work->lost_end ||
+	if (bytes == 0 || !work->is_translated || work->sge[0].addr >= work->lost_end ||
 	    work->lost_begin >= work->sge[0].addr + bytes)
 		return;
 	snprintf(text, sizeof(text),
@@ -391,7 +424,7 @@ static void received(struct check_qp *qp, const struct ibv_wc *wc)
 	if (qp->face->ibv.qp_type != IBV_QPT_UC)
 		look_at_buffers(qp, work, true, written);
 	look_at_overwritten(qp, work, written);
-	if (written > 0 && work->num_sge > 0)
+	if (written > 0 && work->num_sge > 0 && work->is_translated)
 		mark_lost(work, qp_rq(qp->face->qp), written);
 	work_drop(&qp->receives);
 	face_cq(qp->face->ibv.recv_cq)->due--;
@@ -551,8 +584,8 @@ static void look_at_use(struct check_qp *qp, const struct face_mr *mr)
 	uint64_t wr_id = 0;
 	bool receives;
 
-	/* What is left then is flushed. */
-	if (state == IBV_QPS_RESET || state == IBV_QPS_ERR)
+	/* The device uses nothing before RTR, and what is left after an error is flushed. */
+	if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR)
 		return;
 	receives = rq && queue_uses(&qp->receives, mr->key,
 				    __atomic_load_n(&rq->cons, __ATOMIC_ACQUIRE), &wr_id);

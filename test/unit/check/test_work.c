@@ -8,6 +8,7 @@
 
 #define KEY    7
 #define REMOTE 8
+#define LARGE  9
 #define BYTES  256
 #define IOVA   0x1000
 
@@ -137,6 +138,47 @@ TEST(work_changed__a_peer_may_have_written_it)
 	assert_int_equal(work_changed(sends, 0), -1);
 }
 
+/* An entry without bytes opens nothing, and is not missed in the end. */
+TEST(work_changed__empty_entries_are_no_openings)
+{
+	const struct ibv_sge list[] = {{.addr = IOVA, .length = 10, .lkey = KEY},
+				       {.addr = IOVA, .length = 0, .lkey = KEY}};
+	const struct work work = {.use = WORK_WRITES, .num_sge = 2};
+
+	work_add(&queue, &device, &work, list);
+	memory[0][3] = 1;
+	assert_int_equal(work_changed(STAILQ_FIRST(&queue.posted), 0), 3);
+}
+
+/* Who writes behind the bytes that are compared is no matter. */
+TEST(work_changed__only_the_kept_bytes_count)
+{
+	static uint8_t large[WORK_KEPT_MAX + BYTES];
+	const struct work_region region = {.device = &device,
+					   .key = LARGE,
+					   .is_readable = true,
+					   .addr = (uintptr_t)large,
+					   .length = sizeof(large)};
+	struct work_queue other;
+	struct work *sends;
+	const struct ibv_sge behind[] = {{.addr = WORK_KEPT_MAX, .length = BYTES, .lkey = LARGE}};
+	const struct ibv_sge last[] = {{.addr = WORK_KEPT_MAX - 1, .length = 1, .lkey = LARGE}};
+	const struct work work = {.use = WORK_WRITES, .num_sge = 1};
+
+	work_init(&other);
+	work_add_region(&region);
+	work_add(&other, &device, &work, behind);
+	sends = add(WORK_READS, 0, sizeof(large), LARGE);
+	large[5] = 1;
+	assert_int_equal(work_changed(sends, 0), 5);
+	work_add(&other, &device, &work, behind);
+	assert_int_equal(work_changed(sends, 0), 5);
+	work_add(&other, &device, &work, last);
+	work_clear(&other);
+	assert_int_equal(work_changed(sends, 0), -1);
+	work_remove_region(&device, LARGE);
+}
+
 TEST(work_changed__unknown_memory_is_not_looked_at)
 {
 	assert_int_equal(add(WORK_READS, IOVA, 100, KEY + 1)->kept, 0);
@@ -161,10 +203,36 @@ TEST(work_add__counts_what_is_signaled)
 	assert_int_equal(queue.signaled, 0);
 }
 
+/* When the device has done a request is not known. */
+TEST(work_add__a_lost_queue_writes_for_ever)
+{
+	struct work_queue other;
+	struct work *sends;
+	const struct ibv_sge lost[] = {{.addr = 10, .length = 10, .lkey = LARGE}};
+	const struct ibv_sge kept[] = {{.addr = 100, .length = 10, .lkey = LARGE}};
+	const struct work work = {.use = WORK_WRITES, .num_sge = 1};
+
+	add_region(LARGE, memory[1], 0, IBV_ACCESS_LOCAL_WRITE);
+	sends = add(WORK_READS, 0, 30, LARGE);
+	work_init(&other);
+	work_add(&other, &device, &work, kept);
+	work_keep_open(&other);
+	work_clear(&other);
+	assert_int_equal(add(WORK_READS, 105, 30, LARGE)->kept, 0);
+	memory[1][10] = 1;
+	assert_int_equal(work_changed(sends, 0), 10);
+	other.is_lost = true;
+	work_add(&other, &device, &work, lost);
+	assert_true(STAILQ_EMPTY(&other.posted));
+	assert_int_equal(work_changed(sends, 0), -1);
+	work_remove_region(&device, LARGE);
+}
+
 TEST(work_uses__only_the_region_of_an_entry)
 {
 	const struct work *work = add(WORK_READS, IOVA, 100, KEY);
 
 	assert_true(work_uses(work, KEY));
 	assert_false(work_uses(work, REMOTE));
+	assert_false(work_uses(add(WORK_READS, IOVA, 0, KEY), KEY));
 }

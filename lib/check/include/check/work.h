@@ -31,10 +31,11 @@ struct work {
 	bool signaled;
 	/* memory that a later message has overwritten before this one's completion was polled */
 	uint64_t lost_begin, lost_end, lost_wr_id;
-	struct places_seen seen;
-	uint32_t kept; /* bytes behind the list; 0: they cannot be compared */
+	uint64_t openings;  /* of the kept bytes' places, with its own ones */
+	uint32_t kept;	    /* bytes behind the list; 0: they cannot be compared */
+	bool is_translated; /* each addr is of this process; so it is if `kept` is not 0 */
 	uint32_t num_sge;
-	struct ibv_sge sge[]; /* addr: of this process, if `kept` is not 0 */
+	struct ibv_sge sge[];
 };
 
 struct work_queue {
@@ -59,7 +60,8 @@ struct work_region {
 void work_add_region(const struct work_region *region);
 void work_remove_region(const void *device, uint32_t key);
 
-/** Add the newest request of a queue. `work` has the fields up to `signaled`, and num_sge. */
+/** Add the newest request of a queue. `work` has the fields up to `signaled`, and num_sge. A lost
+ * queue keeps nothing: the device may write the request's buffers for ever. */
 void work_add(struct work_queue *queue, const void *device, const struct work *work,
 	      const struct ibv_sge *sge);
 
@@ -70,11 +72,14 @@ int64_t work_changed(const struct work *work, uint64_t written);
 /** Let the device write a buffer from now on and for ever. */
 void work_write(const void *device, const struct ibv_sge *sge);
 
-/** Return true if it uses the region by the key. */
+/** Return true if it uses a byte of the region by the key. */
 bool work_uses(const struct work *work, uint32_t key);
 
 /** Remove the oldest request. */
 void work_drop(struct work_queue *queue);
+
+/** Let the device write the buffers of all requests for ever. */
+void work_keep_open(const struct work_queue *queue);
 
 /** Remove all requests. */
 void work_clear(struct work_queue *queue);
