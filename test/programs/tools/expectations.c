@@ -33,6 +33,7 @@ static void open_device(void)
 
 	MUST(list && list[0]);
 	context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
 	MUST(context && ibv_query_gid(context, 1, 0, &gid) == 0);
 	pd = ibv_alloc_pd(context);
 	cq = ibv_create_cq(context, 4 * DEPTH, NULL, NULL, 0);

@@ -110,8 +110,8 @@ TEST(ooo_tell__tells_what_is_kept)
 TEST(ooo_tell__keeps_within_the_bitmap)
 {
 	for (uint32_t ahead = 8; ahead <= 9; ahead++) {
-		const struct packet packet = {.psn = psn_make(EXPECTED + ahead)};
 		uint8_t bitmap[2] = {0xee, 0xee};
+		const struct packet packet = {.psn = psn_make(EXPECTED + ahead), .payload = bitmap};
 		struct ooo_pool *pool;
 		struct ooo ooo = {0};
 		uint32_t place;
