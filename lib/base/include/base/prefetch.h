@@ -34,11 +34,13 @@ static inline size_t prefetch_lines(const void *from, size_t len)
 /** Call prefetch_write for all cache lines that `len` bytes touch. MT-safe. */
 static inline void prefetch_write_bytes(const void *from, size_t len)
 {
-	const char *const line = (const char *)from - (uintptr_t)from % RTE_CACHE_LINE_SIZE;
-	const size_t lines = prefetch_lines(from, len);
+	/* An integer, because the line behind the last one may be behind all addresses. */
+	uintptr_t line = (uintptr_t)from - (uintptr_t)from % RTE_CACHE_LINE_SIZE;
 
-	for (size_t i = 0; i < lines; i++)
-		prefetch_write(line + i * RTE_CACHE_LINE_SIZE);
+	for (size_t left = prefetch_lines(from, len); left > 0; left--) {
+		prefetch_write((const void *)line);
+		line += RTE_CACHE_LINE_SIZE;
+	}
 }
 
 #endif
