@@ -166,8 +166,7 @@ void work_add(struct work_queue *queue, const void *device, const struct work *f
 		bytes += sge[i].length;
 	work = malloc(sizeof(*work) + num_sge * sizeof(*sge) + RTE_MIN(bytes, WORK_KEPT_MAX));
 	if (!work) {
-		work_clear(queue);
-		queue->is_lost = true;
+		work_lose(queue);
 		return;
 	}
 	*work = *from;
@@ -253,11 +252,12 @@ void work_drop(struct work_queue *queue)
 	free(work);
 }
 
-void work_clear(struct work_queue *queue)
+void work_lose(struct work_queue *queue)
 {
 	while (!STAILQ_EMPTY(&queue->posted))
 		work_drop(queue);
 	queue->unsignaled = 0;
+	queue->is_lost = true;
 }
 
 void work_keep_open(const struct work_queue *queue)

@@ -13,7 +13,7 @@
 
 static int (*plain_notify)(struct ibv_cq *ibv, int solicited_only);
 
-/* What has a meaning after a failure (ibv_poll_cq(3)). */
+/* Keep only the fields that have a meaning after a failure (ibv_poll_cq(3)). */
 static void poison_failure(struct ibv_wc *wc)
 {
 	const struct ibv_wc was = *wc;
@@ -92,7 +92,7 @@ void check_sleep(struct ibv_comp_channel *channel)
 	struct face_context *context = face_context(channel->context);
 	struct face_object *object;
 
-	/* It does not sleep. */
+	/* A read of this descriptor does not sleep. */
 	if (fcntl(channel->fd, F_GETFL) & O_NONBLOCK)
 		return;
 	pthread_mutex_lock(&context->face->lock);

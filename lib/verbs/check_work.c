@@ -18,7 +18,7 @@
 #define CAUSE_MAX     (ORIGIN_TEXT_MAX + 16)
 #define OVERWRITE_MAX 64 /* messages behind one that are looked at */
 
-/* What a finding is about: each has a cause of its own. */
+/* The part of a queue pair that a finding is about: each has a cause of its own. */
 enum which {
 	QUEUE = 1,
 	SENDS = 2,
@@ -81,8 +81,7 @@ static void lose(struct work_queue *queue, struct ibv_cq *cq)
 {
 	if (cq)
 		face_cq(cq)->due -= queue->signaled;
-	work_clear(queue);
-	queue->is_lost = true;
+	work_lose(queue);
 }
 
 static void lose_sends(struct check_qp *qp)

@@ -43,7 +43,7 @@ static unsigned int rx_knows(const struct engine *engine, const struct rte_mbuf 
 {
 	unsigned int known;
 
-	/* Of a trusted sender's frame nothing else need be known. */
+	/* Nobody asks for more about the frame of a trusted sender. */
 	if (source == RX_LOOPED || mbuf->port == PORT_HANDED_OVER)
 		return FRAME_TRUSTED;
 	known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;

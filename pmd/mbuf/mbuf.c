@@ -53,7 +53,7 @@ int rte_mempool_set_ops_byname(struct rte_mempool *pool, const char *name, void 
 	return 0;
 }
 
-/* What DPDK's headers assert does not hold: a pool has operations that nobody registered. */
+/* DPDK's headers assert that each pool's operations are registered, and ours are not. */
 void __rte_panic(const char *function, const char *format, ...)
 {
 	va_list arguments;

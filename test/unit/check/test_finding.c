@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is told of findings, and with which status a program ends. */
+/* Tests of what is told of findings, and of the status with which a program ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ TEST(check_end__a_finding_fails_a_program_that_would_succeed)
 	assert_int_equal(status_of(false, true, 0), 0);
 }
 
-/* These stay for the whole process, so this is the last test. */
+/* The suppressions stay for the whole process, so this is the last test. */
 TEST(check_finding__suppressions_name_a_rule_and_a_text)
 {
 	assert_int_equal(

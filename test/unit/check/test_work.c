@@ -40,7 +40,7 @@ static int set_up(TEST_STATE)
 
 static int tear_down(TEST_STATE)
 {
-	work_clear(&queue);
+	work_lose(&queue);
 	work_remove_region(&device, KEY);
 	return 0;
 }
@@ -150,7 +150,7 @@ TEST(work_changed__empty_entries_are_no_openings)
 	assert_int_equal(work_changed(STAILQ_FIRST(&queue.posted), 0), 3);
 }
 
-/* Who writes behind the bytes that are compared is no matter. */
+/* It does not matter who writes behind the bytes that are compared. */
 TEST(work_changed__only_the_kept_bytes_count)
 {
 	static uint8_t large[WORK_KEPT_MAX + BYTES];
@@ -174,7 +174,7 @@ TEST(work_changed__only_the_kept_bytes_count)
 	work_add(&other, &device, &work, behind);
 	assert_int_equal(work_changed(sends, 0), 5);
 	work_add(&other, &device, &work, last);
-	work_clear(&other);
+	work_lose(&other);
 	assert_int_equal(work_changed(sends, 0), -1);
 	work_remove_region(&device, LARGE);
 }
@@ -199,7 +199,7 @@ TEST(work_add__counts_what_is_signaled)
 	assert_int_equal(queue.signaled, 1);
 	work_drop(&queue);
 	assert_int_equal(queue.signaled, 1);
-	work_clear(&queue);
+	work_lose(&queue);
 	assert_int_equal(queue.signaled, 0);
 }
 
@@ -217,11 +217,11 @@ TEST(work_add__a_lost_queue_writes_for_ever)
 	work_init(&other);
 	work_add(&other, &device, &work, kept);
 	work_keep_open(&other);
-	work_clear(&other);
+	work_lose(&other);
 	assert_int_equal(add(WORK_READS, 105, 30, LARGE)->kept, 0);
 	memory[1][10] = 1;
 	assert_int_equal(work_changed(sends, 0), 10);
-	other.is_lost = true;
+	assert_true(other.is_lost);
 	work_add(&other, &device, &work, lost);
 	assert_true(STAILQ_EMPTY(&other.posted));
 	assert_int_equal(work_changed(sends, 0), -1);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a suppression names. */
+/* The kinds of mistakes. A suppression names one of them. */
 enum check_rule {
 	CHECK_LEAK,
 	CHECK_CHANGED,

@@ -42,9 +42,10 @@ struct work_queue {
 	STAILQ_HEAD(, work) posted;
 	uint32_t signaled;   /* of the posted ones */
 	uint32_t unsignaled; /* posted behind the last signaled one */
-	bool is_lost;	     /* what is posted is not known, until the queue is empty again */
+	bool is_lost;	     /* what is posted is not known any more (work_lose) */
 };
 
+/** Begin with an empty queue, which is not lost. */
 void work_init(struct work_queue *queue);
 
 /* A region of this process's memory. */
@@ -81,8 +82,8 @@ void work_drop(struct work_queue *queue);
 /** Let the device write the buffers of all requests for ever. */
 void work_keep_open(const struct work_queue *queue);
 
-/** Remove all requests. */
-void work_clear(struct work_queue *queue);
+/** Remove all requests, and keep none until work_init. */
+void work_lose(struct work_queue *queue);
 
 /** Forget all regions, and what may write memory, without giving anything back. In a child of
  * fork(). */

@@ -76,7 +76,7 @@ enum settings_view {
 	SETTINGS_VIEW_PRELOAD, /* by a preloaded library */
 };
 
-/* What a program is told of its mistakes that do no harm here and now (check/finding.h). */
+/* How a program is told of its mistakes that do no harm here and now (check/finding.h). */
 enum settings_check {
 	SETTINGS_CHECK_NO, /* the default */
 	SETTINGS_CHECK_YES,
