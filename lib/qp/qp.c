@@ -365,6 +365,8 @@ void qp_look_again(struct qp *qp)
 void qp_forget_link(struct qp *qp, const struct pass_link *link)
 {
 	pass_forget_link(qp->responder.pass, link);
+	page_wait_restart(&qp->responder.page_wait);
+	page_wait_restart(&qp->replies.page_wait);
 	qp_look_again(qp);
 }
 

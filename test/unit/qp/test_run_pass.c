@@ -166,6 +166,33 @@ TEST(pass__a_request_waits_for_its_link)
 	xrc_arrived(2, IBV_WC_SUCCESS);
 }
 
+/* How long B waits before it asks again. */
+static uint64_t next_try_ns(void)
+{
+	end_time_out(B);
+	xrc_run();
+	return qp_deadline_ns(B->qp) - rig.now_ns;
+}
+
+/* Its process closes and opens the domain again and again. */
+TEST(pass__the_wait_for_another_link_begins_anew)
+{
+	uint64_t long_ns;
+
+	xrc_find_says = -EAGAIN;
+	xrc_post(xrc_far.srq, 2, 0, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	xrc_run();
+	next_try_ns();
+	long_ns = next_try_ns();
+	qp_forget_link(A->qp, &xrc_link);
+	assert_true(next_try_ns() < long_ns);
+	xrc_find_says = 0;
+	xrc_run_with_losses();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	xrc_arrived(2, IBV_WC_SUCCESS);
+}
+
 TEST(pass__a_process_that_has_ended_is_an_error)
 {
 	xrc_post(xrc_far.srq, 2, 0, 8);

@@ -96,6 +96,7 @@ TEST(receive_complete__is_counted_with_its_bytes_or_as_failed)
 		assert_int_equal(count.done, 7);
 		assert_int_equal(count.failed, failed);
 	}
+	receive.cntrs = NULL;
 }
 
 TEST(receive_take__is_a_copy)

@@ -52,6 +52,14 @@ static inline void page_wait_end(struct page_wait *wait)
 	*wait = (struct page_wait){.since_ns = PAGE_WAIT_NONE};
 }
 
+/** What it waits for has to begin anew. A requester that was told to wait is told so again. */
+static inline void page_wait_restart(struct page_wait *wait)
+{
+	if (wait->since_ns != PAGE_WAIT_NONE)
+		wait->since_ns = PAGE_WAIT_NEW;
+	wait->waited_ns = 0;
+}
+
 /** Set the present time. */
 static inline void page_wait_tell(struct page_wait *wait, uint64_t now_ns)
 {
