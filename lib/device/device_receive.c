@@ -140,28 +140,45 @@ static enum drop deliver_mad(struct device *device, const struct packet *packet,
 	}
 }
 
-static enum drop deliver(struct device_engine *engine, const struct packet *packet, bool to_group,
-			 uint64_t now_ns, struct qp **qp)
+/* Give a packet to a queue pair. The second one in turn for it may begin a flow. */
+static bool give(struct device_burst *burst, const uint8_t *frame, unsigned int known,
+		 struct qp *qp)
 {
+	const struct packet *packet = &burst->flow.packet;
+
+	if (burst->qp == qp && qp_expects(qp, packet)) {
+		packet_flow_begin(&burst->flow, frame);
+		burst->known = known;
+	}
+	burst->qp = qp;
+	return qp_receive(qp, packet, burst->now_ns);
+}
+
+static enum drop deliver(struct device_burst *burst, const uint8_t *frame, unsigned int known,
+			 bool to_group, struct qp **needs_run)
+{
+	const struct packet *packet = &burst->flow.packet;
+	struct device_engine *engine = burst->engine;
 	struct device *device = engine->device;
+	struct qp *qp;
 
 	if (unlikely(to_group)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
 		/* These are datagrams, for which no queue pair owes an answer, so none needs
 		 * qp_run. A queue pair that fails is kicked by mcast_deliver. */
-		return mcast_deliver(engine, packet, now_ns) ? DROP_NONE : DROP_GID;
+		return mcast_deliver(engine, packet, burst->now_ns) ? DROP_NONE : DROP_GID;
 	}
 	if (unlikely(packet->dest_qpn == GSI_QPN))
-		return deliver_mad(device, packet, now_ns);
+		return deliver_mad(device, packet, burst->now_ns);
 	/* The queue pair of another engine is not ours to touch. */
 	if (unlikely(device_engine_of_qpn(device, packet->dest_qpn) != engine->number))
 		return DROP_QPN;
-	*qp = device_find_qp(device, packet->dest_qpn);
-	if (!*qp)
+	qp = device_find_qp(device, packet->dest_qpn);
+	if (!qp)
 		return DROP_QPN;
-	if (!qp_receive(*qp, packet, now_ns))
-		*qp = NULL;
+	if (give(burst, frame, known, qp))
+		*needs_run = qp;
 	return DROP_NONE;
 }
 
@@ -189,18 +206,9 @@ void device_prefetch(const struct device *device, const uint8_t *frame, size_t l
 		qp_prefetch_receive(qp, opcode_info(bth->opcode)->flags & OPCODE_REQUEST);
 }
 
-bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
-		    unsigned int known, uint64_t now_ns, struct qp **qp)
+static void count(struct device_engine *engine, const uint8_t *frame, size_t len,
+		  unsigned int known)
 {
-	enum packet_status status;
-	struct packet packet;
-	enum drop drop;
-	bool to_group;
-
-	*qp = NULL;
-	status = packet_parse(frame, len, known & (FRAME_TRUSTED | FRAME_SUMS_GOOD), &packet);
-	if (status == PACKET_NOT_ROCE)
-		return false;
 	if (known & FRAME_TRUSTED) {
 		counters_add(&engine->counters, COUNTER_rx_loopback_packets, 1);
 	} else if (engine->number == 0 || !(frame[0] & RTE_ETHER_GROUP_ADDR)) {
@@ -208,12 +216,51 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 		counters_add(&engine->counters, COUNTER_rx_packets, 1);
 		counters_add(&engine->counters, COUNTER_rx_bytes, len);
 	}
+}
+
+/* Process a frame that does not continue a flow. */
+static __rte_noinline bool receive_first(struct device_burst *burst, const uint8_t *frame,
+					 size_t len, unsigned int known, struct qp **qp)
+{
+	struct device_engine *engine = burst->engine;
+	struct packet *packet = &burst->flow.packet;
+	enum packet_status status;
+	enum drop drop;
+	bool to_group;
+
+	burst->flow.begun = false;
+	status = packet_parse(frame, len, known & (FRAME_TRUSTED | FRAME_SUMS_GOOD), packet);
+	if (status == PACKET_NOT_ROCE)
+		return false;
+	count(engine, frame, len, known);
 	drop = likely(status == PACKET_OK) ? DROP_NONE : check_parsed(status);
 	if (drop == DROP_NONE)
-		drop = check(engine, &packet, known, &to_group);
+		drop = check(engine, packet, known, &to_group);
 	if (drop == DROP_NONE)
-		drop = deliver(engine, &packet, to_group, now_ns, qp);
+		drop = deliver(burst, frame, known, to_group, qp);
 	if (drop != DROP_NONE)
 		counters_add(&engine->counters, drop_counters[drop], 1);
+	return true;
+}
+
+/* Return true if a frame continues the flow, and parse it. */
+static __rte_always_inline bool continues(struct device_burst *burst, const uint8_t *frame,
+					  size_t len, unsigned int known)
+{
+	return burst->flow.begun && known == burst->known &&
+	       packet_parse_next(&burst->flow, frame, len,
+				 known & (FRAME_TRUSTED | FRAME_SUMS_GOOD)) &&
+	       ((known & (FRAME_TRUSTED | FRAME_ICRC_GOOD)) || packet_icrc_ok(&burst->flow.packet));
+}
+
+bool device_receive_next(struct device_burst *burst, const uint8_t *frame, size_t len,
+			 unsigned int known, struct qp **qp)
+{
+	*qp = NULL;
+	if (unlikely(!continues(burst, frame, len, known)))
+		return receive_first(burst, frame, len, known, qp);
+	count(burst->engine, frame, len, known);
+	if (qp_receive_expected(burst->qp, &burst->flow.packet, burst->now_ns))
+		*qp = burst->qp;
 	return true;
 }

@@ -126,24 +126,27 @@ static __rte_always_inline bool is_of_path(const struct qp *qp, const struct pac
 	       wire_sender_may_be(packet->src_mac, qp->peer.qpn);
 }
 
-/* Give a packet of the queue pair's service to its role. */
-static __rte_always_inline void qp_take(struct qp *qp, const struct packet *packet, uint8_t service,
-					uint64_t now_ns)
+/* Give a packet of the queue pair's service, and of its path, to its role. */
+static __rte_always_inline void qp_give(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
-	if (service == OPCODE_UD) {
-		qp_receive_datagram(qp, packet, now_ns);
-		return;
-	}
-	if (qp->state >= IBV_QPS_RTR && !is_of_path(qp, packet)) {
-		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
-		return;
-	}
 	if ((packet->op->flags & OPCODE_REQUEST) && qp->kind->type != IBV_QPT_XRC_SEND)
 		qp_receive_request(qp, packet, now_ns);
 	else if (!(packet->op->flags & OPCODE_REQUEST) && qp->kind->sends)
 		qp_receive_response(qp, packet, now_ns);
 	else
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+}
+
+/* Process a packet of the queue pair's service. */
+static __rte_always_inline void qp_take(struct qp *qp, const struct packet *packet, uint8_t service,
+					uint64_t now_ns)
+{
+	if (service == OPCODE_UD)
+		qp_receive_datagram(qp, packet, now_ns);
+	else if (qp->state >= IBV_QPS_RTR && !is_of_path(qp, packet))
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+	else
+		qp_give(qp, packet, now_ns);
 }
 
 /* Process a congestion notification. It may come from any vendor's adapter, but only from the
@@ -261,6 +264,19 @@ bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 	if (unlikely(service != qp->kind->plain))
 		return qp_receive_unusual(qp, packet, now_ns);
 	qp_take(qp, packet, service, now_ns);
+	qp_check(qp);
+	return !qp_has_nothing_to_do(qp);
+}
+
+bool qp_expects(const struct qp *qp, const struct packet *packet)
+{
+	return (packet->opcode & OPCODE_SERVICE_MASK) == qp->kind->plain && !qp_is_datagram(qp) &&
+	       qp->state >= IBV_QPS_RTR && is_of_path(qp, packet);
+}
+
+bool qp_receive_expected(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	qp_give(qp, packet, now_ns);
 	qp_check(qp);
 	return !qp_has_nothing_to_do(qp);
 }

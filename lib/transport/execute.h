@@ -24,9 +24,6 @@
  * returns. */
 enum fault execute_request(struct responder *responder, const struct packet *packet);
 
-/** Do so with a packet of a WRITE. */
-enum fault execute_write(struct responder *responder, const struct packet *packet);
-
 /** Owe the responses of the expected READ. `reply` says whose memory it is, and gets the rest. */
 void execute_owe_read(struct responder *responder, const struct packet *packet,
 		      struct reply *reply);

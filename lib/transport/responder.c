@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "duplicate.h"
 #include "execute.h"
+#include "execute_write.h"
 #include "refusal.h"
 #include "responder_ooo.h"
 #include "transport/pass.h"
@@ -362,8 +363,8 @@ static __rte_always_inline enum fault take(struct responder *responder, const st
 	if (fault == FAULT_NONE && (flags & (OPCODE_IS_SEND | OPCODE_HAS_IMM)))
 		fault = check_receive(responder, packet, flags);
 	if (fault == FAULT_NONE)
-		fault = flags & OPCODE_IS_WRITE ? execute_write(responder, packet)
-						: execute_request(responder, packet);
+		fault = plain ? execute_write(responder, packet, flags)
+			      : execute_request(responder, packet);
 checked:
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
@@ -447,19 +448,30 @@ static enum fault responder_take_all(struct responder *responder, const struct p
 #define KIND \
 	(OPCODE_IS_WRITE | OPCODE_IS_SEND | OPCODE_HAS_IMM | OPCODE_HAS_IETH | OPCODE_IS_ATOMIC)
 
+#define WRITE_ONLY                                                                      \
+	(OPCODE_KNOWN | OPCODE_REQUEST | OPCODE_FIRST | OPCODE_LAST | OPCODE_IS_WRITE | \
+	 OPCODE_PAYLOAD | OPCODE_HAS_RETH)
+
 static __rte_noinline enum fault responder_take_plain(struct responder *responder,
 						      const struct packet *packet, uint32_t flags)
 {
 	return take(responder, packet, (flags & ~KIND) | OPCODE_IS_WRITE, true);
 }
 
+static __rte_noinline enum fault responder_take_write_only(struct responder *responder,
+							   const struct packet *packet)
+{
+	return take(responder, packet, WRITE_ONLY, true);
+}
+
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
 
-	if (likely((flags & KIND) == OPCODE_IS_WRITE && is_plain(responder, packet)))
-		return responder_take_plain(responder, packet, flags);
-	return responder_take_all(responder, packet);
+	if (unlikely((flags & KIND) != OPCODE_IS_WRITE || !is_plain(responder, packet)))
+		return responder_take_all(responder, packet);
+	return flags == WRITE_ONLY ? responder_take_write_only(responder, packet)
+				   : responder_take_plain(responder, packet, flags);
 }
 
 enum fault responder_resume(struct responder *responder)

@@ -2,6 +2,7 @@
 /* Parsing of a frame into a struct packet, with every check that needs no state. */
 #include "wire/packet.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -49,20 +50,42 @@ static bool ipv4_sum_ok(const struct rte_ipv4_hdr *ip)
 	return sum == 0xffff;
 }
 
-static __rte_always_inline enum packet_status parse_ipv4(struct frame *f, struct packet *p)
+/* Check length and checksum of an IPv4 header that can be read, and find what follows it. */
+static __rte_always_inline enum packet_status measure_ipv4(struct frame *f)
 {
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
-	size_t ip_len;
+	const size_t ip_len = rte_be_to_cpu_16(ip->total_length);
 
-	if (f->l3_room < sizeof(*ip) || !ipv4_has_udp(ip) || !is_roce_port(f, sizeof(*ip)))
-		return PACKET_NOT_ROCE;
-	ip_len = rte_be_to_cpu_16(ip->total_length);
 	if (ip_len < sizeof(*ip) + ROCE_LEN_MIN || ip_len > f->l3_room)
 		return PACKET_BAD_LENGTH;
 	if (!f->checksums_known_good && unlikely(!ipv4_sum_ok(ip)))
 		return PACKET_BAD_CHECKSUM;
 	f->l4 = f->l3 + sizeof(*ip);
 	f->l4_len = ip_len - sizeof(*ip);
+	return PACKET_OK;
+}
+
+/* Do the same for an IPv6 header, which has no checksum. */
+static __rte_always_inline enum packet_status measure_ipv6(struct frame *f)
+{
+	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)f->l3;
+
+	f->l4 = f->l3 + sizeof(*ip);
+	f->l4_len = rte_be_to_cpu_16(ip->payload_len);
+	return f->l4_len < ROCE_LEN_MIN || f->l4_len > f->l3_room - sizeof(*ip) ? PACKET_BAD_LENGTH
+										: PACKET_OK;
+}
+
+static __rte_always_inline enum packet_status parse_ipv4(struct frame *f, struct packet *p)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
+	enum packet_status status;
+
+	if (f->l3_room < sizeof(*ip) || !ipv4_has_udp(ip) || !is_roce_port(f, sizeof(*ip)))
+		return PACKET_NOT_ROCE;
+	status = measure_ipv4(f);
+	if (status != PACKET_OK)
+		return status;
 	p->ipv6 = false;
 	p->l3_len = sizeof(*ip);
 	p->tclass = ip->type_of_service;
@@ -78,9 +101,7 @@ static __rte_always_inline enum packet_status parse_ipv6(struct frame *f, struct
 
 	if (f->l3_room < sizeof(*ip) || !ipv6_has_udp(ip) || !is_roce_port(f, sizeof(*ip)))
 		return PACKET_NOT_ROCE;
-	f->l4 = f->l3 + sizeof(*ip);
-	f->l4_len = rte_be_to_cpu_16(ip->payload_len);
-	if (f->l4_len < ROCE_LEN_MIN || f->l4_len > f->l3_room - sizeof(*ip))
+	if (measure_ipv6(f) != PACKET_OK)
 		return PACKET_BAD_LENGTH;
 	p->ipv6 = true;
 	p->l3_len = sizeof(*ip);
@@ -100,13 +121,13 @@ static __rte_noinline bool udp_sum_ok(const struct frame *f, bool ipv6)
 		     : rte_ipv4_udptcp_cksum_verify((const struct rte_ipv4_hdr *)f->l3, udp)) == 0;
 }
 
-static __rte_always_inline enum packet_status parse_udp(const struct frame *f, struct packet *p)
+static __rte_always_inline enum packet_status check_udp(const struct frame *f,
+							const struct packet *p)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)f->l4;
 
 	if (rte_be_to_cpu_16(udp->dgram_len) != f->l4_len)
 		return PACKET_BAD_LENGTH;
-	p->udp_sport = rte_be_to_cpu_16(udp->src_port);
 	/* 0 means "not computed"; it is accepted on IPv6 too (RFC 6935), because the ICRC covers
 	 * the packet. */
 	return f->checksums_known_good || udp->dgram_cksum == 0 || udp_sum_ok(f, p->ipv6)
@@ -116,7 +137,7 @@ static __rte_always_inline enum packet_status parse_udp(const struct frame *f, s
 
 static __rte_always_inline enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 {
-	rte_be32_t words[2];
+	rte_be32_t word;
 
 	if (bth->flags & BTH_TVER_MASK)
 		return PACKET_BAD_VERSION;
@@ -125,13 +146,23 @@ static __rte_always_inline enum packet_status parse_bth(const struct bth *bth, s
 	if (!(p->op->flags & OPCODE_KNOWN))
 		return PACKET_BAD_OPCODE;
 	p->bth_flags = bth->flags;
-	p->ecn_byte = bth->ecn;
 	p->ack_byte = bth->ack_req;
-	p->pkey = rte_be_to_cpu_16(bth->pkey);
-	memcpy(&words, &bth->ecn, sizeof(words));
-	p->dest_qpn = rte_be_to_cpu_32(words[0]) & WIRE_QPN_MASK;
-	p->psn = psn_make(rte_be_to_cpu_32(words[1]));
+	memcpy(&word, &bth->ack_req, sizeof(word));
+	p->psn = psn_make(rte_be_to_cpu_32(word));
 	return PACKET_OK;
+}
+
+/* Parse the fields of UDP header and BTH that are the same in all packets of a flow. */
+static __rte_always_inline void parse_flow(const struct frame *f, const struct bth *bth,
+					   struct packet *p)
+{
+	rte_be32_t word;
+
+	p->udp_sport = rte_be_to_cpu_16(((const struct rte_udp_hdr *)f->l4)->src_port);
+	p->ecn_byte = bth->ecn;
+	p->pkey = rte_be_to_cpu_16(bth->pkey);
+	memcpy(&word, &bth->ecn, sizeof(word));
+	p->dest_qpn = rte_be_to_cpu_32(word) & WIRE_QPN_MASK;
 }
 
 /* Split the bytes behind the BTH into extended headers, payload and pad. */
@@ -246,6 +277,28 @@ static __rte_always_inline void parse_extended(const uint8_t *at, struct packet 
 		parse_behind_reth(at, p);
 }
 
+/* Parse what follows the IP header. `is_next` is constant: the packet is of the same flow as the
+ * one that was parsed before. */
+static __rte_always_inline enum packet_status parse_l4(const struct frame *f, const uint8_t *frame,
+						       const bool is_next, struct packet *packet)
+{
+	const struct bth *bth = (const struct bth *)(f->l4 + UDP_LEN);
+	enum packet_status status = check_udp(f, packet);
+
+	if (status != PACKET_OK)
+		return status;
+	packet->src_mac = ((const struct rte_ether_hdr *)frame)->src_addr.addr_bytes;
+	packet->l3 = f->l3;
+	status = parse_bth(bth, packet);
+	if (status == PACKET_OK && !is_next)
+		parse_flow(f, bth, packet);
+	if (status == PACKET_OK)
+		status = parse_lengths(f, packet);
+	if (status == PACKET_OK)
+		parse_extended((const uint8_t *)(bth + 1), packet);
+	return status;
+}
+
 /* Parse a frame. For one whose checksums are known to be good that is constant, and the compiler
  * leaves out the calls that check them, and what these calls need. */
 static __rte_always_inline enum packet_status
@@ -254,11 +307,9 @@ parse(const uint8_t *frame, size_t len, const bool checksums_known_good, struct 
 	struct frame f = {.checksums_known_good = checksums_known_good};
 	enum packet_status status = PACKET_NOT_ROCE;
 	struct ether_frame ether;
-	const struct bth *bth;
 
 	if (!ether_frame_find(frame, len, &ether))
 		return PACKET_NOT_ROCE;
-	packet->src_mac = ((const struct rte_ether_hdr *)frame)->src_addr.addr_bytes;
 	packet->vlan_tci = ether.vlan_tci;
 	packet->vlan_id = vlan_of_tci(ether.vlan_tci);
 	f.l3 = frame + ether.l3_off;
@@ -267,18 +318,7 @@ parse(const uint8_t *frame, size_t len, const bool checksums_known_good, struct 
 		status = parse_ipv4(&f, packet);
 	else if (ether.type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
 		status = parse_ipv6(&f, packet);
-	if (status == PACKET_OK)
-		status = parse_udp(&f, packet);
-	if (status != PACKET_OK)
-		return status;
-	packet->l3 = f.l3;
-	bth = (const struct bth *)(f.l4 + UDP_LEN);
-	status = parse_bth(bth, packet);
-	if (status == PACKET_OK)
-		status = parse_lengths(&f, packet);
-	if (status == PACKET_OK)
-		parse_extended((const uint8_t *)(bth + 1), packet);
-	return status;
+	return status == PACKET_OK ? parse_l4(&f, frame, false, packet) : status;
 }
 
 static __rte_noinline enum packet_status parse_with_sums(const uint8_t *frame, size_t len,
@@ -292,6 +332,86 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 {
 	return checksums_known_good ? parse(frame, len, true, packet)
 				    : parse_with_sums(frame, len, packet);
+}
+
+/* Eight bytes of a frame, as far as all packets of a flow have them in common. */
+struct part {
+	uint8_t at;
+	rte_be64_t common; /* their bits */
+};
+
+#define ALL	UINT64_MAX
+#define ID_SUM	RTE_BE64(0x0000ffffffff0000) /* all between identification and checksum */
+#define BTH_QPN RTE_BE64(0xe000ffffffffffff) /* service, partition, ECN, queue pair */
+
+/* Untagged frames over IPv4 and IPv6. Lengths, checksums and identification are left out. */
+static const struct part ipv4_parts[] = {{0, ALL},  {8, ALL},  {18, ID_SUM},
+					 {26, ALL}, {30, ALL}, {42, BTH_QPN}};
+static const struct part ipv6_parts[] = {{0, ALL},  {8, ALL},  {10, ALL}, {20, ALL},	{28, ALL},
+					 {36, ALL}, {44, ALL}, {50, ALL}, {62, BTH_QPN}};
+
+static_assert(RTE_DIM(ipv6_parts) <= PACKET_FLOW_PARTS && RTE_DIM(ipv4_parts) <= PACKET_FLOW_PARTS,
+	      "a flow has room for the parts");
+
+static __rte_always_inline uint64_t common_of(const uint8_t *frame, const struct part *part)
+{
+	uint64_t bytes;
+
+	memcpy(&bytes, frame + part->at, sizeof(bytes));
+	return bytes & part->common;
+}
+
+/* Return true if a frame has what the packets of a flow have in common. */
+static __rte_always_inline bool is_of_flow(const struct packet_flow *flow, const uint8_t *frame,
+					   const struct part *parts, size_t n)
+{
+	uint64_t differ = 0;
+
+	for (size_t i = 0; i < n; i++)
+		differ |= common_of(frame, &parts[i]) ^ flow->common[i];
+	return differ == 0;
+}
+
+void packet_flow_begin(struct packet_flow *flow, const uint8_t *frame)
+{
+	const struct packet *packet = &flow->packet;
+	const struct part *parts = packet->ipv6 ? ipv6_parts : ipv4_parts;
+	const size_t n = packet->ipv6 ? RTE_DIM(ipv6_parts) : RTE_DIM(ipv4_parts);
+
+	flow->begun = packet->vlan_tci < 0;
+	for (size_t i = 0; i < n && flow->begun; i++)
+		flow->common[i] = common_of(frame, &parts[i]);
+}
+
+static __rte_always_inline bool parse_next(struct packet_flow *flow, const uint8_t *frame,
+					   size_t len, const bool checksums_known_good)
+{
+	struct packet *packet = &flow->packet;
+	struct frame f = {.l3 = frame + RTE_ETHER_HDR_LEN,
+			  .l3_room = len - RTE_ETHER_HDR_LEN,
+			  .checksums_known_good = checksums_known_good};
+
+	if (len < RTE_ETHER_HDR_LEN + packet->l3_len + ROCE_LEN_MIN)
+		return false;
+	if (packet->ipv6)
+		return is_of_flow(flow, frame, ipv6_parts, RTE_DIM(ipv6_parts)) &&
+		       measure_ipv6(&f) == PACKET_OK &&
+		       parse_l4(&f, frame, true, packet) == PACKET_OK;
+	return is_of_flow(flow, frame, ipv4_parts, RTE_DIM(ipv4_parts)) &&
+	       measure_ipv4(&f) == PACKET_OK && parse_l4(&f, frame, true, packet) == PACKET_OK;
+}
+
+static __rte_noinline bool parse_next_with_sums(struct packet_flow *flow, const uint8_t *frame,
+						size_t len)
+{
+	return parse_next(flow, frame, len, false);
+}
+
+bool packet_parse_next(struct packet_flow *flow, const uint8_t *frame, size_t len,
+		       bool checksums_known_good)
+{
+	return checksums_known_good ? parse_next(flow, frame, len, true)
+				    : parse_next_with_sums(flow, frame, len);
 }
 
 bool packet_peek_qpn(const uint8_t *frame, size_t len, uint32_t *qpn)

@@ -74,7 +74,8 @@ static void rx_input_host(struct engine *engine, uint8_t *frame, uint32_t frame_
 }
 
 /* Process a frame. Returns false if it was given to another engine, which frees it. */
-static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_source source)
+static bool rx_input(struct engine *engine, struct device_burst *burst, struct rte_mbuf *mbuf,
+		     enum rx_source source)
 {
 	const unsigned int known = rx_knows(engine, mbuf, source);
 	struct qp *qp = NULL;
@@ -93,7 +94,7 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_sourc
 	if (unlikely(engine->engines) && source == RX_PORT &&
 	    engines_give(engine, frame, mbuf->pkt_len, mbuf))
 		return false;
-	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
+	if (device_receive_next(burst, frame, mbuf->pkt_len, known, &qp)) {
 		if (!qp)
 			return true;
 		engine_mark_ready(engine, qp);
@@ -141,10 +142,12 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 		    enum rx_source source)
 {
 	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
+	struct device_burst burst;
 	bool prefetches, bodies;
 
 	if (n == 0)
 		return;
+	device_burst_begin(&burst, engine->home, engine->now_ns);
 	prefetches = engine_prefetches(engine);
 	bodies = engine->tx.port->rx_bodies && source == RX_PORT && tuning.prefetch;
 	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
@@ -158,7 +161,7 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 			rx_prefetch_body(mbufs[i + BODIES_AHEAD]);
 		if (unlikely(prefetches) && i + AHEAD < n)
 			rx_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		if (unlikely(!rx_input(engine, mbufs[i], source)))
+		if (unlikely(!rx_input(engine, &burst, mbufs[i], source)))
 			mbufs[i] = NULL;
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);

@@ -207,15 +207,16 @@ static void run(struct node *node, uint32_t count)
 
 static void receive(struct node *node, struct node *from)
 {
+	struct device_burst burst;
 	struct qp *qp;
 
+	device_burst_begin(&burst, device_first(node->device), now_ns);
 	for (uint32_t i = 0; i < from->frames && i < AHEAD && prefetches(); i++)
 		device_prefetch(node->device, from->frame[i], from->len[i]);
 	for (uint32_t i = 0; i < from->frames; i++) {
 		if (i + AHEAD < from->frames && prefetches())
 			device_prefetch(node->device, from->frame[i + AHEAD], from->len[i + AHEAD]);
-		device_receive(device_first(node->device), from->frame[i], from->len[i], 0, now_ns,
-			       &qp);
+		device_receive_next(&burst, from->frame[i], from->len[i], 0, &qp);
 	}
 	from->frames = 0;
 }

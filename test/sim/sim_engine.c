@@ -175,13 +175,12 @@ static void engine_arm(struct end *end)
 	clock_at(host->clock, at_ns, engine_timer, end, (void *)(uintptr_t)deadline_ns);
 }
 
-static void engine_receive(struct sim_engine *engine, const uint8_t *bytes, uint32_t len,
+static void engine_receive(struct device_burst *burst, const uint8_t *bytes, uint32_t len,
 			   bool trusted)
 {
 	struct qp *qp;
 
-	device_receive(engine->home, bytes, len, trusted ? FRAME_TRUSTED : 0,
-		       engine->host->clock->now_ns, &qp);
+	device_receive_next(burst, bytes, len, trusted ? FRAME_TRUSTED : 0, &qp);
 	if (qp == NULL)
 		return;
 	engine_ready(qp_user(qp));
@@ -241,11 +240,13 @@ static bool give_away(struct sim_engine *first, struct frame *frame)
 static uint32_t take_in(struct sim_engine *engine)
 {
 	struct host *host = engine->host;
-	const uint64_t burst = rng_range(&host->rng, 1, host->pace.receive_burst);
+	const uint64_t most = rng_range(&host->rng, 1, host->pace.receive_burst);
+	struct device_burst burst;
 	struct frame *frame;
 	uint32_t n = 0;
 
-	while (n < burst && (frame = TAILQ_FIRST(&engine->arrived)) != NULL) {
+	device_burst_begin(&burst, engine->home, host->clock->now_ns);
+	while (n < most && (frame = TAILQ_FIRST(&engine->arrived)) != NULL) {
 		TAILQ_REMOVE(&engine->arrived, frame, link);
 		n++;
 		if (frame->way != NULL)
@@ -253,7 +254,7 @@ static uint32_t take_in(struct sim_engine *engine)
 		frame->way = NULL;
 		if (give_away(engine, frame))
 			continue;
-		engine_receive(engine, frame->bytes, frame->len, frame->trusted);
+		engine_receive(&burst, frame->bytes, frame->len, frame->trusted);
 		free(frame);
 	}
 	return n;
@@ -352,9 +353,11 @@ void engine_kick(struct end *end)
 
 void engines_inject(struct host *host, const uint8_t *bytes, uint32_t len)
 {
+	struct device_burst burst;
 	struct sim_engine *engine = engine_of(host, bytes, len);
 
-	engine_receive(engine, bytes, len, false);
+	device_burst_begin(&burst, engine->home, host->clock->now_ns);
+	engine_receive(&burst, bytes, len, false);
 	engine_want_poll(engine);
 }
 

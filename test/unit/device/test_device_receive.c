@@ -33,7 +33,9 @@ static struct {
 	uint64_t now_ns;
 	const struct qp *prefetched;
 	bool prefetched_request;
-	bool quiet; /* it wants nothing more */
+	bool quiet;    /* it wants nothing more */
+	bool expects;  /* it finds each packet to be from its peer */
+	int continued; /* packets that it was given without a look at their addresses */
 } env;
 
 void qp_prefetch_receive(const struct qp *qp, bool request)
@@ -49,6 +51,18 @@ bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 	env.packet = *packet;
 	env.now_ns = now_ns;
 	return !env.quiet;
+}
+
+bool qp_expects(const struct qp *qp, const struct packet *packet)
+{
+	(void)qp, (void)packet;
+	return env.expects;
+}
+
+bool qp_receive_expected(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	env.continued++;
+	return qp_receive(qp, packet, now_ns);
 }
 
 static int add_gid(const uint8_t raw[16], int32_t vlan_id)
@@ -428,6 +442,145 @@ TEST(device_receive__a_queue_pair_of_another_engine)
 	assert_int_equal(counters_get(&env.device->engines[1]->counters, COUNTER_rx_packets), 1);
 	device_destroy(env.device);
 	env.device = one;
+}
+
+static struct device_burst burst;
+
+/* Receive frames in turn: the third one continues a flow. */
+static void begin_flow(void)
+{
+	env.expects = true;
+	device_burst_begin(&burst, device_first(env.device), NOW_NS);
+}
+
+static struct qp *receive_next(size_t len, unsigned int known)
+{
+	struct qp *qp = (struct qp *)1;
+
+	assert_true(device_receive_next(&burst, env.frame, len, known, &qp));
+	return qp;
+}
+
+static void receive_twice(void)
+{
+	const size_t len = build_good();
+
+	begin_flow();
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(receive_next(len, 0), THE_QP);
+	assert_int_equal(env.continued, 0);
+	env.received = 0;
+}
+
+/* What arrives behind two good packets is dropped, and moves this counter. */
+static void assert_next_dropped(size_t len, enum counter reason)
+{
+	const uint64_t before = device_counter(env.device, reason);
+
+	assert_null(receive_next(len, 0));
+	assert_int_equal(env.received, 0);
+	assert_int_equal(device_counter(env.device, reason), before + 1);
+}
+
+TEST(device_receive_next__the_third_packet_in_turn_continues_a_flow)
+{
+	size_t len;
+
+	receive_twice();
+	len = build_good();
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(receive_next(len, 0), THE_QP);
+	assert_int_equal(env.continued, 3);
+	assert_int_equal(env.received, 3);
+	assert_int_equal(env.packet.psn.v, 7);
+	assert_int_equal(env.now_ns, NOW_NS);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_packets), 5);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_bytes), 5 * len);
+	env.quiet = true;
+	assert_null(receive_next(len, 0));
+	/* Not in another burst. */
+	device_burst_begin(&burst, device_first(env.device), NOW_NS);
+	receive_next(len, 0);
+	assert_int_equal(env.continued, 4);
+}
+
+TEST(device_receive_next__a_packet_of_a_flow_needs_a_right_icrc)
+{
+	size_t len;
+
+	receive_twice();
+	len = build_good();
+	env.frame[len - 1] ^= 1;
+	assert_next_dropped(len, COUNTER_rx_icrc_errors);
+	receive_twice();
+	env.frame[len - 6] ^= 1;
+	assert_next_dropped(len, COUNTER_rx_icrc_errors);
+	assert_int_equal(env.continued, 0);
+}
+
+TEST(device_receive_next__what_is_of_no_flow_passes_all_checks)
+{
+	const struct path_attr good = path_to(peer_ipv4, our_ipv4);
+	const struct path_attr not_ours = path_to(peer_ipv4, peer_ipv4);
+	const struct path_attr own = path_to(our_ipv4, our_ipv4);
+	struct bth_fields bth = bth_to(env.qpn);
+
+	receive_twice();
+	assert_next_dropped(build(&not_ours, &bth), COUNTER_rx_wrong_gid);
+	receive_twice();
+	assert_next_dropped(build(&own, &bth), COUNTER_rx_own_source);
+	receive_twice();
+	bth.pkey = 0xfffe;
+	assert_next_dropped(build(&good, &bth), COUNTER_rx_wrong_pkey);
+	receive_twice();
+	bth = bth_to(env.qpn ^ 1);
+	assert_next_dropped(build(&good, &bth), COUNTER_rx_wrong_qpn);
+	receive_twice();
+	bth = bth_to(env.qpn);
+	bth.opcode = 0xff;
+	assert_next_dropped(build(&good, &bth), COUNTER_rx_wrong_opcode);
+}
+
+/* Our own address as source, which only programs of this host may have. */
+TEST(device_receive_next__a_flow_is_of_frames_of_which_the_same_is_known)
+{
+	const struct path_attr own = path_to(our_ipv4, our_ipv4);
+	const struct bth_fields bth = bth_to(env.qpn);
+	const size_t len = build(&own, &bth);
+
+	begin_flow();
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(receive_next(len, FRAME_TRUSTED), THE_QP);
+	assert_int_equal(env.continued, 1);
+	assert_null(receive_next(len, 0));
+	assert_int_equal(device_counter(env.device, COUNTER_rx_own_source), 1);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_loopback_packets), 3);
+}
+
+TEST(device_receive_next__another_packet_ends_a_flow)
+{
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	const struct bth_fields other =
+		bth_to((uint32_t)device_alloc_qpn(device_first(env.device)));
+
+	receive_twice();
+	device_set_qp(env.device, other.dest_qpn, (struct qp *)&env);
+	assert_ptr_equal(receive_next(build(&attr, &other), 0), &env);
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(receive_next(build_good(), 0), THE_QP);
+	assert_int_equal(env.continued, 0);
+	assert_ptr_equal(receive_next(build_good(), 0), THE_QP);
+	assert_int_equal(env.continued, 1);
+}
+
+TEST(device_receive_next__no_flow_without_an_expected_packet)
+{
+	begin_flow();
+	env.expects = false;
+	for (int i = 0; i < 4; i++)
+		assert_ptr_equal(receive_next(build_good(), 0), THE_QP);
+	assert_int_equal(env.continued, 0);
+	assert_int_equal(env.received, 4);
 }
 
 TEST(device_prefetch__finds_the_queue_pair_of_either_ip)

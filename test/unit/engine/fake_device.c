@@ -145,12 +145,11 @@ unsigned int fake_known_good;
 unsigned int fake_source_good;
 struct qp *fake_waiting;
 
-bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
-		    unsigned int known, uint64_t now_ns, struct qp **qp)
+bool device_receive_next(struct device_burst *burst, const uint8_t *frame, size_t len,
+			 unsigned int known, struct qp **qp)
 {
-	struct device *device = engine->device;
+	struct device *device = burst->engine->device;
 
-	(void)now_ns;
 	*qp = NULL;
 	if (len != FAKE_FRAME_LEN || frame[len - 1] != 0x91)
 		return false;
@@ -163,7 +162,7 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 	if (fake_cq)
 		cq_push(fake_cq, &(struct ibv_wc){.status = IBV_WC_SUCCESS}, false);
 	if (device->gsi)
-		device->gsi->receive(device->gsi_user, NULL, NULL, 0, now_ns);
+		device->gsi->receive(device->gsi_user, NULL, NULL, 0, burst->now_ns);
 	return true;
 }
 

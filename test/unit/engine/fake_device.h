@@ -37,8 +37,8 @@ struct qp {
 	unsigned int faults; /* packets that could not be read */
 };
 
-/* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
- * last byte is 0x91. */
+/* The queue pair that device_receive_next gives every RoCE frame to, or NULL; a frame is RoCE if
+ * its last byte is 0x91. */
 extern struct qp *fake_receiver;
 extern uint32_t fake_peer_qpn;	      /* the number to which every queue pair sends */
 extern struct cq *fake_cq;	      /* gets a completion for each RoCE frame; NULL: none does */

@@ -45,6 +45,61 @@ TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
 	end_received(A, 1, IBV_WC_SUCCESS);
 }
 
+static void connect_with(enum cc_kind kind)
+{
+	rig.cc = (struct cc_attr){.kind = kind, .link_mbps = 1000};
+	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	rig_connect();
+}
+
+TEST(qp_expects__packets_of_its_service_from_its_peer)
+{
+	struct packet packet;
+
+	connect_with(CC_NONE);
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	assert_true(qp_expects(A->qp, &packet));
+	packet.sgid[15] ^= 1;
+	assert_false(qp_expects(A->qp, &packet));
+	packet.sgid[15] ^= 1;
+	packet.dgid[15] ^= 1;
+	assert_false(qp_expects(A->qp, &packet));
+	packet.dgid[15] ^= 1;
+	packet.vlan_id = 5;
+	assert_false(qp_expects(A->qp, &packet));
+	packet.vlan_id = -1;
+	packet.opcode ^= OPCODE_UC;
+	assert_false(qp_expects(A->qp, &packet));
+	packet.opcode = OPCODE_CNP;
+	assert_false(qp_expects(A->qp, &packet));
+	packet = *catcher_at(&B->catcher, 0);
+	qp_receive_expected(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Congestion control looks at all packets. */
+TEST(qp_expects__nothing_before_it_knows_its_peer_or_with_congestion_control)
+{
+	struct packet packet;
+
+	connect_with(CC_DCQCN);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	assert_false(qp_expects(A->qp, &packet));
+	connect_with(CC_NONE);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	assert_true(qp_expects(A->qp, &packet));
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_false(qp_expects(A->qp, &packet));
+}
+
 /* Programs that share a port have the same addresses. The port's owner marks packets of those that
  * are not trusted. */
 TEST(qp_receive__a_marked_packet_is_of_the_peers_program)

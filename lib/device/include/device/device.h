@@ -25,6 +25,7 @@
 #include "telemetry/counters.h"
 #include "wire/build.h"
 #include "wire/mad.h"
+#include "wire/packet.h"
 
 struct cm_ports_ops;
 struct gsi_ops;
@@ -250,10 +251,35 @@ enum frame_known {
 	FRAME_SOURCE_GOOD = 1 << 3,
 };
 
+/*
+ * Frames that an engine receives in one go. No address, path or queue pair of the device changes
+ * meanwhile. So when two packets in turn were accepted for one queue pair, those that follow them
+ * with the same addresses need not go through the checks of these again.
+ */
+struct device_burst {
+	struct device_engine *engine;
+	uint64_t now_ns;
+	struct qp *qp;	    /* that the last packet was for; or NULL */
+	unsigned int known; /* of the flow's frames; bits of enum frame_known */
+	struct packet_flow flow;
+};
+
+/** Begin a burst. Engine's thread or lock, as for all of it. */
+static inline void device_burst_begin(struct device_burst *burst, struct device_engine *engine,
+				      uint64_t now_ns)
+{
+	burst->engine = engine;
+	burst->now_ns = now_ns;
+	burst->qp = NULL;
+	burst->flow.begun = false;
+}
+
 /**
  * Engine: process one received frame: parse it, verify ICRC, address, partition and queue pair;
  * count dropped frames by cause.
  *
+ * @param burst
+ *   The frames that are received together with it.
  * @param known
  *   Bits of enum frame_known.
  * @param qp
@@ -262,8 +288,18 @@ enum frame_known {
  * @return
  *   False if the frame is not RoCE: it is for somebody else.
  */
-bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
-		    unsigned int known, uint64_t now_ns, struct qp **qp);
+bool device_receive_next(struct device_burst *burst, const uint8_t *frame, size_t len,
+			 unsigned int known, struct qp **qp);
+
+/** Engine: do what device_receive_next does with a frame that is received alone. */
+static inline bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
+				  unsigned int known, uint64_t now_ns, struct qp **qp)
+{
+	struct device_burst burst;
+
+	device_burst_begin(&burst, engine, now_ns);
+	return device_receive_next(&burst, frame, len, known, qp);
+}
 
 /** Engine: prefetch the queue pair of a frame that is not checked yet. */
 void device_prefetch(const struct device *device, const uint8_t *frame, size_t len);

@@ -256,6 +256,14 @@ void qp_prefetch_work(const struct qp *qp);
  * pair now needs qp_run. */
 bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
 
+/** Engine: return true if a packet is of the queue pair's service, and from its peer. Until the
+ * queue pair or its path is modified, this holds for all packets with these addresses and of this
+ * service. */
+bool qp_expects(const struct qp *qp, const struct packet *packet);
+
+/** Engine: do what qp_receive does, with a packet of which qp_expects holds. */
+bool qp_receive_expected(struct qp *qp, const struct packet *packet, uint64_t now_ns);
+
 /**
  * Engine: send what can be sent, up to `budget` packets. If the queue pair is in error, flush.
  *

@@ -89,6 +89,16 @@ struct packet {
 	uint32_t xrc_srqn;	  /* XRCETH */
 };
 
+#define PACKET_FLOW_PARTS 9
+
+/* Packets of one sender to one queue pair. They have in common all headers up to the number of the
+ * queue pair, except lengths, checksums, IPv4 identification, operation and flags. */
+struct packet_flow {
+	bool begun;
+	struct packet packet;		    /* the last one */
+	uint64_t common[PACKET_FLOW_PARTS]; /* parts of the headers, by parse.c */
+};
+
 /**
  * Parse a frame from its Ethernet header on. MT-safe. Does not look at the ICRC.
  *
@@ -101,6 +111,24 @@ struct packet {
  */
 enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,
 				struct packet *packet);
+
+/**
+ * Begin a flow with flow->packet, from its frame. Not MT-safe per flow. No flow begins with a VLAN
+ * tag: such packets are parsed one by one.
+ */
+void packet_flow_begin(struct packet_flow *flow, const uint8_t *frame);
+
+/**
+ * Parse a frame that may be the next one of a flow that has begun: where it is from and which queue
+ * pair it is to is then as it was. Not MT-safe per flow. Lengths, checksums and transport headers
+ * are checked as by packet_parse.
+ *
+ * @return
+ *   True: it is flow->packet. False: it is not of the flow, or not a good packet; use packet_parse.
+ *   Then flow->packet is none.
+ */
+bool packet_parse_next(struct packet_flow *flow, const uint8_t *frame, size_t len,
+		       bool checksums_known_good);
 
 /**
  * Read the number of the destination queue pair of a frame that nothing is known of. For every
