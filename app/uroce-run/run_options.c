@@ -53,6 +53,9 @@ const char options_help[] =
 	"  --inject RULES     let calls and work requests fail, and raise events:\n"
 	"                     'call=ibv_reg_mr,errno=ENOMEM;op=write,status=retry_exc_err' (see\n"
 	"                     the manual page)\n"
+	"  --like DEVICE      have only what DEVICE has, and refuse as its driver does: "
+	"connectx-6,\n"
+	"                     irdma, bnxt, erdma or rxe\n"
 	"  --check[=yes|error|no]\n"
 	"                     say on stderr which mistakes of the program do no harm here, and do\n"
 	"                     elsewhere; error: it then ends with exit status 66\n"
@@ -118,6 +121,7 @@ static const struct option long_options[] = {
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"explain", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"inject", required_argument, NULL, CODE_OTHER_SETTING},
+	{"like", required_argument, NULL, CODE_OTHER_SETTING},
 	{"check", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"check-suppress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},

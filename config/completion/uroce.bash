@@ -11,6 +11,7 @@ _uroce_values()
 	--progress) echo hybrid inline dedicated ;;
 	--view) echo yes mount preload no ;;
 	--telemetry) echo yes no ;;
+	--like) echo connectx-6 irdma bnxt erdma rxe ;;
 	--sack) echo auto yes no ;;
 	--hand-over) echo direct checked owner ;;
 	--capture) echo no port all ;;

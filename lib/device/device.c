@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "device/gsi.h"
 #include "device/limits.h"
+#include "like/like.h"
 #include "mem/key_table.h"
 #include "device_cc.h"
 #include "qpn.h"
@@ -133,7 +134,7 @@ int device_create(const struct device_config *config, struct device **device)
 	d->config.unique = NULL; /* the string is the caller's, and is needed for the GUID only */
 	d->node_guid_be = device_guid(config);
 	d->mtu = (enum ibv_mtu)mtu;
-	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
+	d->dm_pool.total_bytes = like_most(LIKE_max_dm_size, DEVICE_MAX_DM_BYTES);
 	pthread_mutex_init(&d->groups_lock, NULL);
 	pthread_mutex_init(&d->xrcd_lock, NULL);
 	objects_init(&d->objects);

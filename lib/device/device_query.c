@@ -7,6 +7,7 @@
 #include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
+#include "like/like.h"
 #include "wire/headers.h"
 
 /* IBTA 14.2.5.6, PortInfo:PortPhysicalState. */
@@ -99,6 +100,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr)
 	attr->packet_pacing_caps.supported_qpts =
 		1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD | 1u << IBV_QPT_XRC_SEND;
 	query_odp(attr);
+	like_limit(attr);
 }
 
 /* Codes of PortInfo:LinkWidthActive and LinkSpeedActive, with the values of verbs. */
@@ -145,7 +147,7 @@ void device_query_port(const struct device *device, struct ibv_port_attr *attr)
 	attr->active_mtu = device->mtu;
 	attr->gid_tbl_len = DEVICE_GIDS_MAX;
 	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS;
-	attr->max_msg_sz = WIRE_MESSAGE_MAX;
+	attr->max_msg_sz = (uint32_t)like_most(LIKE_max_msg_sz, WIRE_MESSAGE_MAX);
 	attr->bad_pkey_cntr = (uint32_t)device_counter(device, COUNTER_rx_wrong_pkey);
 	attr->qkey_viol_cntr = (uint32_t)device_counter(device, COUNTER_rx_wrong_qkey);
 	attr->pkey_tbl_len = 1;

@@ -13,6 +13,7 @@
 
 #include "device/device.h"
 #include "device/limits.h"
+#include "like/like.h"
 #include "qp/qp.h"
 #include "wire/gid.h"
 #include "wire/packet.h"
@@ -64,8 +65,8 @@ static int group_for(struct device *device, const union ibv_gid *gid, const stru
 
 	if (group && member_of(group, qp))
 		return 1;
-	if (group ? group->count == DEVICE_MAX_MCAST_QP_ATTACH
-		  : device->group_count == DEVICE_MAX_MCAST_GRP)
+	if (group ? group->count >= like_most(LIKE_max_mcast_qp_attach, DEVICE_MAX_MCAST_QP_ATTACH)
+		  : device->group_count >= like_most(LIKE_max_mcast_grp, DEVICE_MAX_MCAST_GRP))
 		return -ENOMEM;
 	if (!group)
 		group = calloc(1, sizeof(*group));

@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "device/limits.h"
+#include "like/like.h"
 
 #define PAGE_SHIFT 12
 #define PAGE_QPNS  (1u << PAGE_SHIFT)
@@ -63,6 +64,7 @@ int qpn_init(struct device *device)
 		device->qp_max = DEVICE_MAX_QP;
 		first &= (1u << 24) - 1;
 	}
+	device->qp_max = (uint32_t)like_most(LIKE_max_qp, device->qp_max);
 	if (device->config.qp_limit > 0)
 		device->qp_max = RTE_MIN(device->qp_max, device->config.qp_limit);
 	device->qpn_next = first;

@@ -6,27 +6,40 @@
 
 #include "device/device.h"
 #include "device/limits.h"
+#include "like/like.h"
 
-/* clang-format off: one in each line */
-static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
-	[DEVICE_QUOTA_PD] = DEVICE_MAX_PD,
-	[DEVICE_QUOTA_CQ] = DEVICE_MAX_CQ,
-	[DEVICE_QUOTA_AH] = DEVICE_MAX_AH,
-	[DEVICE_QUOTA_MR] = DEVICE_MAX_MR,
-	[DEVICE_QUOTA_MW] = DEVICE_MAX_MW,
-	[DEVICE_QUOTA_SRQ] = DEVICE_MAX_SRQ,
-	[DEVICE_QUOTA_COMP_CNTR] = DEVICE_MAX_COMP_CNTR,
-};
-/* clang-format on */
+static uint64_t limit_of(enum device_quota kind)
+{
+	switch (kind) {
+	case DEVICE_QUOTA_PD:
+		return like_most(LIKE_max_pd, DEVICE_MAX_PD);
+	case DEVICE_QUOTA_CQ:
+		return like_most(LIKE_max_cq, DEVICE_MAX_CQ);
+	case DEVICE_QUOTA_AH:
+		return like_most(LIKE_max_ah, DEVICE_MAX_AH);
+	case DEVICE_QUOTA_MR:
+		return like_most(LIKE_max_mr, DEVICE_MAX_MR);
+	case DEVICE_QUOTA_MW:
+		return like_most(LIKE_max_mw, DEVICE_MAX_MW);
+	case DEVICE_QUOTA_SRQ:
+		return like_most(LIKE_max_srq, DEVICE_MAX_SRQ);
+	case DEVICE_QUOTA_COMP_CNTR:
+		return DEVICE_MAX_COMP_CNTR;
+	case DEVICE_QUOTA_KINDS:
+		break;
+	}
+	return 0;
+}
 
 /* Count one object, but never exceed the limit, not even temporarily: another thread would then
  * fail although the quota has room. */
 int quota_take(struct device *device, enum device_quota kind)
 {
+	const uint64_t limit = limit_of(kind);
 	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);
 
 	do {
-		if (used >= limits[kind])
+		if (used >= limit)
 			return -ENOMEM;
 	} while (!__atomic_compare_exchange_n(&device->quota[kind], &used, used + 1, true,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));

@@ -99,6 +99,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *ibv, struct ibv_ah_attr *attr)
 
 	if (context_is_orphan(ibv->context))
 		return face_null(-ENODEV);
+	rc = like_refuses(LIKE_LACKS_ah);
+	if (rc != 0)
+		return face_null(rc);
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return face_null(-ENOMEM);

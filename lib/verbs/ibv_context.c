@@ -113,6 +113,7 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_send = post_send_op;
 	ops->post_recv = post_recv_op;
 	ops->post_srq_recv = post_srq_recv_op;
+	like_operations(verbs);
 	inject_operations(verbs);
 	check_operations(verbs);
 }

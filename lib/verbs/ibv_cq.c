@@ -29,7 +29,7 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 /* Return the size to report: a ring may have more entries than a queue may report. */
 static int told_cqe(const struct cq *cq)
 {
-	return (int)RTE_MIN(cq->capacity, (uint32_t)DEVICE_MAX_CQE);
+	return (int)like_most(LIKE_max_cqe, RTE_MIN(cq->capacity, (uint32_t)DEVICE_MAX_CQE));
 }
 
 static struct queue_domain domain_of(const struct cq_wants *wants)
@@ -129,7 +129,9 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 		return face_errno(-ENODEV);
 	if (cqe < 0)
 		return face_errno(-EINVAL);
-	rc = check_attr(context, (uint32_t)cqe, NULL, 0);
+	rc = like_refuses(LIKE_LACKS_resize_cq);
+	if (rc == 0)
+		rc = check_attr(context, (uint32_t)cqe, NULL, 0);
 	/* Allocate while the engine runs: the allocator may be the application's code. */
 	if (rc == 0)
 		rc = cq_make_ring(cq->cq, (uint32_t)cqe, &ring);
@@ -157,6 +159,9 @@ int modify_cq_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 		return face_errno(-EINVAL);
 	if (!(attr->attr_mask & IBV_CQ_ATTR_MODERATE))
 		return 0;
+	if (attr->moderate.cq_count > like_most(LIKE_max_cq_count, DEVICE_MAX_CQ_MODERATION) ||
+	    attr->moderate.cq_period > like_most(LIKE_max_cq_period, DEVICE_MAX_CQ_MODERATION))
+		return face_errno(-EINVAL);
 	rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);

@@ -233,9 +233,18 @@ static void fill_iterator(struct ibv_cq_ex *ex)
 	ex->read_tm_info = read_no_tm_info;
 }
 
+/* Return the flags for times that a queue may have: the device of --like may have no clock. */
+static uint64_t time_flags(struct ibv_context *ibv)
+{
+	struct ibv_device_attr_ex limits = {0};
+
+	device_query(face_context(ibv)->device, &limits);
+	return limits.completion_timestamp_mask != 0 ? TIME_FLAGS : 0;
+}
+
 /* Return -EOPNOTSUPP for what verbs define and we do not support, -EINVAL for what is not
  * defined. */
-static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init_attr_ex *attr)
+static int check_attr_ex(struct ibv_context *ibv, const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t known_flags =
@@ -243,7 +252,7 @@ static int check_attr_ex(const struct ibv_context *ibv, const struct ibv_cq_init
 
 	if (attr->comp_mask & ~known_mask)
 		return -EINVAL;
-	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | TIME_FLAGS))
+	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | time_flags(ibv)))
 		return -EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
 	    (!attr->parent_domain || attr->parent_domain->context != ibv ||

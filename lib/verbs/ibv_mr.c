@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions, and advice about them. */
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/verbs_later.h"
 #include "device/device_map.h"
+#include "device/limits.h"
 #include "device/quota.h"
 #include "mem/advise.h"
 #include "mem/dm.h"
@@ -84,12 +87,28 @@ static void map_for_port(struct face_context *context, struct mr *mr)
 	context_unlock(context);
 }
 
+/* Check that the device of --like has such a region. */
+static int check_like(size_t length, unsigned int access)
+{
+	const uint64_t most = like_most(LIKE_max_mr_size, DEVICE_MAX_MR_BYTES);
+	int rc = access & IBV_ACCESS_ON_DEMAND ? like_refuses(LIKE_LACKS_odp) : 0;
+
+	if (rc == 0 && (access & (LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT)))
+		rc = like_refuses(LIKE_LACKS_flush);
+	if (rc == 0 && length > most)
+		rc = CALL_REASON(-EINVAL, "max_mr_size is 0x%" PRIx64, most);
+	return rc;
+}
+
 struct ibv_mr *mr_reg(struct ibv_pd *ibv, void *addr, size_t length, uint64_t iova,
 		      unsigned int access, const char *function)
 {
 	struct device *device = face_context(ibv->context)->device;
 	struct face_mr *mr;
-	int rc = face_begin(ibv, &mr);
+	int rc = check_like(length, access);
+
+	if (rc == 0)
+		rc = face_begin(ibv, &mr);
 
 	if (rc != 0)
 		return face_null_by(rc, function);
@@ -152,8 +171,10 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *ibv, uint64_t offset, size_t len
 {
 	struct device *device = face_context(ibv->context)->device;
 	struct face_mr *mr;
-	int rc = face_begin(ibv, &mr);
+	int rc = like_refuses(LIKE_LACKS_dmabuf);
 
+	if (rc == 0)
+		rc = face_begin(ibv, &mr);
 	if (rc != 0)
 		return face_null(rc);
 	rc = quota_take_bytes(device, length);
@@ -310,7 +331,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = ENODEV;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	rc = check_change(mr, &change);
+	rc = like_refuses(LIKE_LACKS_rereg);
+	if (rc == 0)
+		rc = check_change(mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {

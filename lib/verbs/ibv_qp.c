@@ -231,6 +231,9 @@ int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid 
 		return face_errno(-EINVAL);
 	if (context_is_orphan(ibv->context))
 		return face_errno(-ENODEV);
+	rc = like_refuses(LIKE_LACKS_mcast);
+	if (rc != 0)
+		return face_errno(rc);
 	/* Before it waits for the network: nobody may destroy the queue pair meanwhile. */
 	__atomic_add_fetch(&qp->groups, 1, __ATOMIC_RELAXED);
 	rc = mcast_attach(qp->device, gid, qp->qp, qp->blocks_own_mcast);

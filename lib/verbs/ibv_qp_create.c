@@ -7,27 +7,56 @@
 #include "device/limits.h"
 #include "device/xrc_share.h"
 #include "qp/qp.h"
+#include "queue/sq.h"
 #include "queue/srq.h"
 
 #include "check.h"
 #include "verbs_internal.h"
+
+/* Return the most inline data, in bytes. */
+static uint32_t max_inline(enum ibv_qp_type type)
+{
+	const enum like_figure figure = type == IBV_QPT_UD	   ? LIKE_max_inline_data_ud
+					: type == IBV_QPT_XRC_SEND ? LIKE_max_inline_data_xrc
+								   : LIKE_max_inline_data;
+
+	return (uint32_t)like_most(figure, DEVICE_MAX_INLINE);
+}
+
+/* Check that the device of --like has queue pairs of this type. */
+static int check_type(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return like_refuses(LIKE_LACKS_uc);
+	case IBV_QPT_UD:
+		return like_refuses(LIKE_LACKS_ud);
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return like_refuses(LIKE_LACKS_xrc);
+	default:
+		return 0;
+	}
+}
 
 /* Check the limits that ibv_query_device reports. With a shared receive queue, those of the own one
  * are ignored. */
 static int check_limits(const struct ibv_qp_init_attr_ex *attr)
 {
 	const struct ibv_qp_cap *cap = &attr->cap;
-
+	const uint32_t max_wr = (uint32_t)like_most(LIKE_max_qp_wr, DEVICE_MAX_QP_WR);
+	const uint32_t max_send_sge = (uint32_t)like_most(LIKE_max_send_sge, DEVICE_MAX_SGE);
+	const uint32_t max_recv_sge = (uint32_t)like_most(LIKE_max_recv_sge, DEVICE_MAX_SGE);
 	const struct {
 		const char *name;
 		uint32_t value;
 		uint32_t max;
 	} limited[] = {
-		{"max_send_wr", cap->max_send_wr, DEVICE_MAX_QP_WR},
-		{"max_send_sge", cap->max_send_sge, DEVICE_MAX_SGE},
-		{"max_inline_data", cap->max_inline_data, DEVICE_MAX_INLINE},
-		{"max_recv_wr", attr->srq ? 0 : cap->max_recv_wr, DEVICE_MAX_QP_WR},
-		{"max_recv_sge", attr->srq ? 0 : cap->max_recv_sge, DEVICE_MAX_SGE},
+		{"max_send_wr", cap->max_send_wr, max_wr},
+		{"max_send_sge", cap->max_send_sge, max_send_sge},
+		{"max_inline_data", cap->max_inline_data, max_inline(attr->qp_type)},
+		{"max_recv_wr", attr->srq ? 0 : cap->max_recv_wr, max_wr},
+		{"max_recv_sge", attr->srq ? 0 : cap->max_recv_sge, max_recv_sge},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(limited); i++) {
@@ -196,8 +225,8 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.ooo = qp->home->ooo,
 		.sack = qp->device->config.sack,
 		.waiting = &qp->home->waiting,
-		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
-		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
+		.max_rd_atomic = (uint8_t)like_most(LIKE_max_qp_init_rd_atom, DEVICE_MAX_RD_ATOMIC),
+		.max_dest_rd_atomic = (uint8_t)like_most(LIKE_max_qp_rd_atom, DEVICE_MAX_RD_ATOMIC),
 		.max_rate_kbps = DEVICE_MAX_RATE_KBPS,
 		.cc = device_engine_cc(qp->home),
 		.port_mtu = qp->device->mtu,
@@ -234,6 +263,25 @@ static int alloc_qpn(struct face_qp *qp)
 	return qpn;
 }
 
+/* Tell the program what it has. A queue has more than was asked for, but no more than the device of
+ * --like grants. */
+static void grant(const struct face_qp *qp, struct ibv_qp_init_attr_ex *attr,
+		  const struct ibv_qp_cap *granted)
+{
+	if (like_column() != LIKE_NONE) {
+		struct sq_attr *sq = &qp_sq(qp->qp)->attr;
+
+		sq->max_inline = RTE_MIN(sq->max_inline, max_inline(attr->qp_type));
+	}
+	attr->cap = (struct ibv_qp_cap){
+		.max_send_wr = (uint32_t)like_most(LIKE_max_qp_wr, granted->max_send_wr),
+		.max_recv_wr = (uint32_t)like_most(LIKE_max_qp_wr, granted->max_recv_wr),
+		.max_send_sge = (uint32_t)like_most(LIKE_max_send_sge, granted->max_send_sge),
+		.max_recv_sge = (uint32_t)like_most(LIKE_max_recv_sge, granted->max_recv_sge),
+		.max_inline_data = RTE_MIN(granted->max_inline_data, max_inline(attr->qp_type)),
+	};
+}
+
 /* Create it while the engine runs: the memory of queues may come from the application's code. */
 static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
@@ -255,7 +303,7 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	qp->ibv.qp_num = init.qpn;
 	if (qp->is_ex)
 		qp->build_sq = qp_sq(qp->qp);
-	attr->cap = granted;
+	grant(qp, attr, &granted);
 	return 0;
 }
 
@@ -311,8 +359,10 @@ static struct ibv_qp *create_by(struct ibv_context *ibv, struct ibv_qp_init_attr
 				const char *function)
 {
 	struct face_qp *qp;
-	int rc = check_objects(ibv, attr);
+	int rc = check_type(attr->qp_type);
 
+	if (rc == 0)
+		rc = check_objects(ibv, attr);
 	if (rc == 0)
 		rc = check_extensions(attr);
 	if (rc == 0)

@@ -18,7 +18,12 @@ static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_a
 	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | xrc;
 	const bool is_xrc =
 		(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_XRC;
+	const uint32_t max_wr = (uint32_t)like_most(LIKE_max_srq_wr, DEVICE_MAX_QP_WR);
+	const uint32_t max_sge = (uint32_t)like_most(LIKE_max_srq_sge, DEVICE_MAX_SGE);
+	const int lacking = like_refuses(LIKE_LACKS_srq);
 
+	if (lacking != 0)
+		return lacking;
 	/* Tag matching and newer attributes are not supported. */
 	if ((attr->comp_mask & ~known) ||
 	    ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type == IBV_SRQT_TM))
@@ -26,13 +31,12 @@ static int check_attr(const struct ibv_context *ibv, const struct ibv_srq_init_a
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ibv)
 		return CALL_REASON(-EINVAL, "the protection domain is missing or of another "
 					    "context");
-	if (attr->attr.max_wr == 0 || attr->attr.max_wr > DEVICE_MAX_QP_WR ||
-	    attr->attr.max_sge > DEVICE_MAX_SGE)
+	if (attr->attr.max_wr == 0 || attr->attr.max_wr > max_wr || attr->attr.max_sge > max_sge)
 		return CALL_REASON(
 			-EINVAL,
 			"max_wr is %u and max_sge %u; max_wr must be 1 to %u, and max_sge at "
 			"most %u",
-			attr->attr.max_wr, attr->attr.max_sge, DEVICE_MAX_QP_WR, DEVICE_MAX_SGE);
+			attr->attr.max_wr, attr->attr.max_sge, max_wr, max_sge);
 	if (!is_xrc && (attr->comp_mask & xrc))
 		return CALL_REASON(-EINVAL, "xrcd and cq are for queues of the type IBV_SRQT_XRC");
 	if (!is_xrc)
@@ -137,8 +141,8 @@ static struct ibv_srq *create_by(struct ibv_context *ibv, struct ibv_srq_init_at
 	objects_add(context->device, DEVICE_OBJECT_SRQ, &srq->listed, srq->srq);
 	srq->parent = parent_get(attr->pd);
 	context_add(context, FACE_SRQ, &srq->object);
-	attr->attr.max_wr = srq->srq->rq.max_wr;
-	attr->attr.max_sge = srq->srq->rq.max_sge;
+	attr->attr.max_wr = (uint32_t)like_most(LIKE_max_srq_wr, srq->srq->rq.max_wr);
+	attr->attr.max_sge = (uint32_t)like_most(LIKE_max_srq_sge, srq->srq->rq.max_sge);
 	handles_add(&srq->ibv);
 	return &srq->ibv;
 }
@@ -210,8 +214,11 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		return face_errno(-EINVAL);
 	/* Allocate while the engine runs: the allocator may be the application's code. */
 	if (mask & IBV_SRQ_MAX_WR)
-		rc = attr->max_wr > DEVICE_MAX_QP_WR ? -EINVAL
-						     : rq_make_ring(&srq->rq, attr->max_wr, &ring);
+		rc = like_refuses(LIKE_LACKS_srq_resize);
+	if (rc == 0 && (mask & IBV_SRQ_MAX_WR))
+		rc = attr->max_wr > like_most(LIKE_max_srq_wr, DEVICE_MAX_QP_WR)
+			     ? -EINVAL
+			     : rq_make_ring(&srq->rq, attr->max_wr, &ring);
 	if (rc == 0)
 		rc = context_lock(context);
 	if (rc == 0) {

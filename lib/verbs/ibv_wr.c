@@ -251,7 +251,9 @@ int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags)
 
 	if (send_ops_flags & ~known)
 		return -EINVAL;
-	return opcodes_of(send_ops_flags) & ~sq_opcodes(type) ? -EOPNOTSUPP : 0;
+	return opcodes_of(send_ops_flags) & (~sq_opcodes(type) | like_lacking_opcodes())
+		       ? -EOPNOTSUPP
+		       : 0;
 }
 
 void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)

@@ -5,15 +5,15 @@
 /* The parameters are those of the slots, and are ignored. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define ANSWER_ERRNO(name, ...)                 \
-	static int name(__VA_ARGS__)            \
-	{                                       \
-		return face_errno(-EOPNOTSUPP); \
+#define ANSWER_ERRNO(name, ...)                       \
+	static int name(__VA_ARGS__)                  \
+	{                                             \
+		return face_errno(like_lacks_call()); \
 	}
-#define ANSWER_NULL(type, name, ...)           \
-	static type *name(__VA_ARGS__)         \
-	{                                      \
-		return face_null(-EOPNOTSUPP); \
+#define ANSWER_NULL(type, name, ...)                 \
+	static type *name(__VA_ARGS__)               \
+	{                                            \
+		return face_null(like_lacks_call()); \
 	}
 
 ANSWER_ERRNO(advise_mr, struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,

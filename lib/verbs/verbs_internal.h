@@ -13,6 +13,7 @@
 #include "base/origin.h"
 #include "base/reason.h"
 #include "ibv_objects.h"
+#include "like/like.h"
 
 /* explain.c */
 
@@ -179,6 +180,11 @@ int handles_end_by(void *handle, int (*end)(void *handle), const char *function)
 /** Lock the table of handles around fork(), so that the child finds it complete. */
 void handles_lock(void);
 void handles_unlock(void);
+
+/* like.c */
+
+/** Put the functions by which the device of --like refuses into a new context's table. */
+void like_operations(struct verbs_context *verbs);
 
 /* unsupported.c */
 

@@ -33,6 +33,7 @@ static const struct variable {
 	{PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "EXPLAIN", "explain"},
 	{PREFIX "INJECT", "inject"},
+	{PREFIX "LIKE", "like"},
 	{PREFIX "CHECK", "check"},
 	{PREFIX "CHECK_SUPPRESS", "check-suppress"},
 	{PREFIX "TELEMETRY", "telemetry"},

@@ -18,6 +18,7 @@
 #include "base/tuning.h"
 #include "config/impair.h"
 #include "inject/inject.h"
+#include "like/like.h"
 #include "value.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
@@ -353,6 +354,14 @@ static int set_inject(const struct value *value, void *member, const char *text,
 	return value_word.set(value, member, text, why);
 }
 
+static int set_like(const struct value *value, void *member, const char *text, struct text *why)
+{
+	if (like_find(text) == LIKE_NONE)
+		return text_refuse(why, "%s: '%s' is not one of %s", value->name, text,
+				   like_names());
+	return value_word.set(value, member, text, why);
+}
+
 static void get_as_word(const struct value *value, const void *member, struct text *text)
 {
 	value_word.get(value, member, text);
@@ -360,6 +369,7 @@ static void get_as_word(const struct value *value, const void *member, struct te
 
 static const struct value_kind value_impair = {set_impair, get_as_word};
 static const struct value_kind value_inject = {set_inject, get_as_word};
+static const struct value_kind value_like = {set_like, get_as_word};
 static const struct value_kind value_eal = {set_eal, get_as_word};
 
 /* Set a port. "impair,ARGS,next=PORT" is the port PORT, and sets `impair` to ARGS. */
@@ -463,6 +473,7 @@ static const struct value values[] = {
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("explain", yes_no, explain), .assumed = "yes"},
 	{SETTING("inject", inject, inject)},
+	{SETTING("like", like, like)},
 	{SETTING("check", choice, check), CHOICES(check_names), .assumed = "yes"},
 	{SETTING("check-suppress", path, check_suppress)},
 	{SETTING("telemetry", yes_no, telemetry)},

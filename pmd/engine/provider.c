@@ -22,6 +22,7 @@
 #include "base/reason.h"
 #include "base/tuning.h"
 #include "check/finding.h"
+#include "like/like.h"
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
@@ -646,6 +647,7 @@ static int provider_start(struct device **devices, size_t max)
 	} else {
 		log_set_level((enum log_level)settings.log_level);
 		reason_wanted = settings.explain;
+		(void)like_choose(settings.like);
 		rc = provider_check(&settings);
 	}
 	if (rc == 0) {

@@ -7,7 +7,7 @@ usage: check.py ROOT TOOL...
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
 that it links, each file of doc and config that a source names, and each test that the pages security and conformance name. What the glossary and the page conformance quote
-from the code is in the code. Dated measurements are in doc/results and doc/performance.md only. The README shows first how to reach
+from the code is in the code. The tables of doc/user/like.md are those of the code. Dated measurements are in doc/results and doc/performance.md only. The README shows first how to reach
 another host without root.
 """
 
@@ -16,6 +16,8 @@ import os
 import re
 import subprocess
 import sys
+
+import like
 
 OPTION_TABLES = {
     "uroce-run": ("app/uroce-run/run_options.c", "doc/man/uroce-run.1"),
@@ -182,6 +184,8 @@ def check_quotes(root):
 def main():
     root, *tools = sys.argv[1:]
     wrong = check_settings(root) + check_files(root) + check_sources(root) + check_tests(root) + check_quotes(root) + check_readme(root)
+    now, made = like.page(root)
+    wrong += [] if now == made else [f"{like.PAGE} lacks what {like.TABLE} has: test/documents/like.py . writes it"]
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")

@@ -37,7 +37,7 @@ class MoreOptionsTest:
     def run_all(self):
         for name, function in (("--help and --version", self._told), ("uroce-run --progress", self._progress),
                                ("uroce-run --explain", self._explain), ("uroce-run --inject", self._inject),
-                               ("uroce-run --check", self._check),
+                               ("uroce-run --like", self._like), ("uroce-run --check", self._check),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
                                ("uroced --kernel, a small MTU", self._small_kernel),
@@ -86,6 +86,13 @@ class MoreOptionsTest:
         done = ask([UROCE_RUN, "--inject", "call=ibv_reg_mr,errno=ENOMEM", "--local", "--", "ibv_rc_pingpong"], SECONDS)
         expect(done.returncode == 1 and "uroce: injected: ibv_reg_mr fails with ENOMEM" in done.stderr and
                "Couldn't register MR" in done.stderr, done.stderr)
+
+    @staticmethod
+    def _like():
+        """test/zoo/like.py compares all figures and errors."""
+        done = ask([UROCE_RUN, "--like", "irdma", "--local", "--", "ibv_devinfo", "-v"], SECONDS)
+        expect(done.returncode == 0 and re.search(r"max_sge:\s+6$", done.stdout, re.M) and
+               re.search(r"max_srq:\s+0$", done.stdout, re.M), done.stdout, done.stderr)
 
     def _check(self):
         """test/zoo/check.py knows all that it finds."""

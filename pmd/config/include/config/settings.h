@@ -131,6 +131,7 @@ struct settings {
 	int log_level;		 /* enum log_level */
 	bool explain;		 /* uroce-run: say why calls and queue pairs fail */
 	char inject[512]; /* uroce-run: faults that a user asks for (inject/inject.h), or "" */
+	char like[16];	  /* uroce-run: the device that ours resembles (like/like.h), or "" */
 	enum settings_check check;		/* uroce-run */
 	char check_suppress[SETTINGS_PATH_MAX]; /* uroce-run: a file of what it does not tell, or
 						   "" */
@@ -153,11 +154,11 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "engines", "progress", "log-level", "explain", "inject", "check", "check-suppress",
- * "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture", "cc", "sack",
- * "stores", "without", "secondary", "kernel", "view", "uplink", "gateway", "route", "eal"). The
- * command line and the file both use it. "ip", "gateway" and "route" may be set several times.
- * "netdev" and "port" also take "impair,ARGS,next=PORT", which sets "impair" too.
+ * "mtu", "engines", "progress", "log-level", "explain", "inject", "like", "check",
+ * "check-suppress", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture",
+ * "cc", "sack", "stores", "without", "secondary", "kernel", "view", "uplink", "gateway", "route",
+ * "eal"). The command line and the file both use it. "ip", "gateway" and "route" may be set several
+ * times. "netdev" and "port" also take "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.
