@@ -195,10 +195,8 @@ def sanitized(total):
     """Run what the sanitizers understand."""
     build = build_sanitized(total)
     if build:
-        title("fuzz targets under ASan and UBSan")
-        meson_test(total, build, "--suite", "fuzz")
-        title("unit tests and simulator under ASan and UBSan")
-        meson_test(total, build, "--suite", "unit", *WAITING)
+        title("fuzz targets, unit tests and simulator under ASan and UBSan")
+        meson_test(total, build, "--suite", "fuzz", "--suite", "unit", *WAITING)
         meson_test(total, build, "sim-quick", "sim-without")
     title("unit tests with threads under TSan")
     # Only what has threads of its own is compiled: `threaded` in test/unit/meson.build.
