@@ -18,6 +18,7 @@ const char options_help[] =
 	"\n"
 	"The port, as for uroce-run; without one, that of a running uroced:\n"
 	"  --netdev IFACE       a kernel interface\n"
+	"  --udp[=IFACE]        the same by an ordinary UDP socket\n"
 	"  --port DEVARGS       a DPDK device\n"
 	"  --ip ADDR/LEN        an address of --port; may be repeated\n"
 	"  --gateway ADDR, --route \"PREFIX/LEN via ADDR\"\n"
@@ -110,6 +111,7 @@ enum {
  * that plan_set takes. */
 static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"udp", optional_argument, NULL, CODE_NETDEV},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"gateway", required_argument, NULL, CODE_LAST_SETTING},
@@ -205,7 +207,8 @@ static int options_take(struct options *options, int code, const char *name, str
 	given->seconds |= strcmp(name, "seconds") == 0;
 	options->has_size |= strcmp(name, "size") == 0;
 	if (code <= CODE_LAST_SETTING)
-		return settings_set(&options->settings, name, optarg, error, error_size);
+		return settings_set(&options->settings, name, optarg ? optarg : "", error,
+				    error_size);
 	switch (code) {
 	case CODE_PLAN:
 		return plan_set(&options->plan, name, optarg, error, error_size);

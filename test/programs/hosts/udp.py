@@ -5,7 +5,7 @@ with a packet socket, which sees and checks what a NIC would. And an endpoint by
 import os
 import shutil
 
-from harness.process import NOBODY, LocalHost, Namespace, ask
+from harness.process import NOBODY, LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_CTL, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from programs.cm.rdmacm import CmRunning
@@ -16,6 +16,7 @@ FIRST_PORT = 31200
 SECONDS = 40
 END_SECONDS = 20
 MTU = 9000
+TESTROCE = os.path.join(os.path.dirname(UROCE_RUN), "testroce")
 EXAMPLES = os.path.join(os.path.dirname(UROCE_RUN), "examples")
 # Each host's interface and addresses. The router has two; a packet between the others passes through it.
 NEAR = {"ipv4": "10.9.41.1", "ipv6": "fd09:41::1"}
@@ -102,6 +103,7 @@ class UdpTest:
             self._check(program, self._run, PerfTest(program, options, 500), "near", "default", "far", "udp", "ipv4")
         for server, client in (("roce", "roce"), ("roce", "udp"), ("udp", "roce"), ("roce", "netdev")):
             self._check(f"WRITEs and READs, {server} to {client}", self._meet, server, client)
+        self._check("testroce", self._testroce)
         self._check("a path with a smaller MTU than the interface's", self._small_path)
         self._check("one packet of a hundred is lost", self._lossy)
         self._check("the port is taken", self._taken)
@@ -136,6 +138,19 @@ class UdpTest:
         self._names += 1
         host = LocalHost(f"udp-{self._names}", self._work_dir, [*self._namespaces[place].prefix, *self._nobody()])
         return running.start(host, [os.path.join(EXAMPLES, "roce_over_udp"), *options, PLACES[place][1]["ipv4"]])
+
+    def _testroce(self):
+        """The server by the interface that is named, the client by the one that leads to a default gateway."""
+        port = self._next_port()
+        with CmRunning() as running:
+            far, near = (LocalHost(f"udp-testroce-{place}", self._work_dir,
+                                   [*self._namespaces[place].prefix, *self._nobody(), TESTROCE]) for place in ("far", "near"))
+            server = running.start(far, ["--udp=far0", "--listen", str(port), "--once"])
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                running.fail("the server does not listen")
+            client = running.start(near, ["--udp", "--connect", f"{FAR['ipv4']}:{port}", "--messages", "100", "--verify"])
+            running.expect(client, SECONDS, "client")
+            running.expect(server, END_SECONDS, "server")
 
     def _meet(self, server_way, client_way):
         """A program writes a megabyte into another one's memory and reads it back, and both verify it."""
