@@ -140,6 +140,25 @@ static void forward_own(struct server *server, struct rte_mbuf *mbuf)
 		rte_pktmbuf_free(answer);
 }
 
+bool forward_must_wait(const struct server *server, const struct rte_mbuf *mbuf)
+{
+	struct steering steering;
+	const struct slot *slot;
+	enum steer steer;
+	uint16_t number;
+
+	if (mbuf->nb_segs > 1)
+		return false;
+	steer = steer_frame(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, &steering);
+	if (steer != STEER_QP || steering.qpn == GSI_QPN)
+		return steer != STEER_OTHER;
+	number = slot_of(server, steering.qpn);
+	if (number == BLOCK_NONE)
+		return resume_awaits(server, steering.qpn);
+	slot = &server->slots.all[slot_engine_first(server, number)];
+	return slot->returns || (slot->isolated && !isolated_is_connected(slot));
+}
+
 void forward_input(struct server *server, struct rte_mbuf *mbuf)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -323,7 +342,7 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	if (slot->isolated)
 		wire_mark_sender(mbuf_frame(mbuf) + RTE_ETHER_ADDR_LEN, slot->qpn_first);
 	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from))) {
-		if (!forward_drop_late(server, number, mbuf))
+		if (server->resume.gathers || !forward_drop_late(server, number, mbuf))
 			return false;
 		/* A receiver that has left is no reason to wait for it. */
 		if (server->slots.all[number].state == SLOT_LIVE)
@@ -349,6 +368,8 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 		steer = mbuf_frame(mbuf)[0] & RTE_ETHER_GROUP_ADDR
 				? steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)
 				: STEER_QP;
+		if (steer == STEER_MULTICAST && unlikely(server->resume.gathers))
+			return false;
 		if (steer == STEER_MULTICAST)
 			forward_multicast(server, steering.dgid, mbuf,
 					  slot_engine_first(server, number), flags, take);
@@ -359,14 +380,17 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 	}
 	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP) {
 		if (unlikely(steering.qpn == GSI_QPN))
-			return mads_send_on(server, number, mbuf);
+			return !server->resume.gathers && mads_send_on(server, number, mbuf);
 		to = slot_of(server, steering.qpn);
 	}
 	if (to != BLOCK_NONE)
 		return forward_hand_over(server, number, to, mbuf);
 	/* Its process may come back, and uses up no retry meanwhile. */
-	if (unlikely(resume_awaits(server, steering.qpn)))
+	if (unlikely(resume_awaits(server, steering.qpn))) {
+		if (server->resume.gathers)
+			return false;
 		forward_tell_dropped(&server->slots.all[number]);
+	}
 	server->totals.unknown_qpn++;
 	rte_pktmbuf_free(mbuf);
 	return true;
@@ -390,11 +414,13 @@ static bool forward_output(struct server *server, uint16_t number,
 		mbuf->port = PSOCK_ALONE;
 	ownership_take(&server->arena.ownership, packet->buffer, number);
 	if (unlikely(packet->flags & SHARE_FLAG_STRAY)) {
-		forward_input(server, mbuf);
+		if (!server->resume.gathers || !forward_must_wait(server, mbuf)) {
+			forward_input(server, mbuf);
+			return true;
+		}
+	} else if (forward_send_on(server, number, mbuf, take)) {
 		return true;
 	}
-	if (forward_send_on(server, number, mbuf, take))
-		return true;
 	ownership_give(&server->arena.ownership, packet->buffer, number);
 	return false;
 }

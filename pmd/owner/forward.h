@@ -15,6 +15,10 @@ struct tenants_take;
 /** Handle a frame from the port, in a buffer of the arena. */
 void forward_input(struct server *server, struct rte_mbuf *mbuf);
 
+/** Return true if a frame from the port must wait while the processes of the last owner come back
+ * (resume.h). */
+bool forward_must_wait(const struct server *server, const struct rte_mbuf *mbuf);
+
 /** Give a packet to a process. Return false if the process has no room: the caller keeps the
  * packet.
  */

@@ -359,6 +359,11 @@ int isolated_socket(const struct slot *slot)
 	return slot->isolated ? slot->isolated->socket_fd : -1;
 }
 
+bool isolated_is_connected(const struct slot *slot)
+{
+	return slot->isolated->memif.end.state == MEMIF_STATE_CONNECTED;
+}
+
 bool isolated_is_broken(const struct slot *slot)
 {
 	return slot->isolated->memif.end.state == MEMIF_STATE_BROKEN;

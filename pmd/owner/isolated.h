@@ -53,6 +53,9 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
 /** Return the process's memif socket, or -1. */
 int isolated_socket(const struct slot *slot);
 
+/** Return true if the process takes packets. */
+bool isolated_is_connected(const struct slot *slot);
+
 bool isolated_is_broken(const struct slot *slot);
 
 /** Return true if the process has sent packets that have not been taken. */

@@ -15,6 +15,7 @@
 #include "config/settings.h"
 #include "control.h"
 #include "event.h"
+#include "isolated.h"
 #include "owner/arbiter.h"
 #include "port/drivers.h"
 #include "server.h"
@@ -262,6 +263,20 @@ static void resume_move_packets(struct server *server, uint64_t now_ns)
 		 (now_ns - resume->begun_ns) / RESUME_NS_PER_MS);
 }
 
+/* Return true if all processes of the last owner are back, and take packets. */
+static bool resume_has_all(const struct server *server)
+{
+	if (server->resume.returned < server->resume.count)
+		return false;
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		const struct slot *slot = &server->slots.all[server->slots.live[i]];
+
+		if (slot->isolated && !isolated_is_connected(slot))
+			return false;
+	}
+	return true;
+}
+
 void resume_note_returned(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -270,8 +285,8 @@ void resume_note_returned(struct server *server, uint16_t number)
 		return;
 	slot->returns = false;
 	server->totals.returned++;
-	if (++server->resume.returned == server->resume.count && server->resume.gathers)
-		resume_move_packets(server, event_now_ns());
+	server->resume.returned++;
+	resume_check(server);
 }
 
 void resume_check(struct server *server)
@@ -282,7 +297,8 @@ void resume_check(struct server *server)
 	if (likely(!resume->gathers && resume->awaited_count == 0))
 		return;
 	now_ns = event_now_ns();
-	if (resume->gathers && now_ns - resume->begun_ns >= RESUME_GATHER_NS)
+	if (resume->gathers &&
+	    (resume_has_all(server) || now_ns - resume->begun_ns >= RESUME_GATHER_NS))
 		resume_move_packets(server, now_ns);
 	if (now_ns < until_ns(resume))
 		return;

@@ -2,8 +2,10 @@
 /*
  * How an owner goes on where the last one ended. Processes keep their own state, and attach again
  * with the numbers that they had (share/message.h, token). Until all of them have told what they
- * have, or RESUME_GATHER_NS have passed, the owner moves no packets: else a packet for a process
- * that is not back yet would be lost, and a connection request answered as if nobody listened.
+ * have, or RESUME_GATHER_NS have passed, the owner gathers: packets for a process that is not back
+ * yet wait, as they would be lost, and so do management datagrams, as a connection request would be
+ * answered as if nobody listened, and packets to groups. Processes that are back exchange packets
+ * meanwhile.
  */
 #ifndef OWNER_RESUME_H
 #define OWNER_RESUME_H
@@ -46,7 +48,7 @@ struct resume {
 	/* The connection of the next owner, which waits for its end if must_leave is set; -1: there
 	 * is none. */
 	int next_fd;
-	bool gathers; /* no packets are moved yet */
+	bool gathers; /* packets for processes that are not back wait */
 	uint64_t begun_ns;
 	uint32_t count;	   /* processes of the last owner */
 	uint32_t returned; /* of these, those that are back */

@@ -2,6 +2,7 @@
 /* Runs one poll of the owner: moves packets of all processes, in both directions. */
 #include "server_poll.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "event.h"
@@ -198,12 +199,34 @@ static unsigned int server_poll_run_round(struct server *server)
 	return work;
 }
 
+/* Do the same while processes of the last owner come back. Behind a packet that must wait, all
+ * wait, so that they stay in order; the others stay in the port. */
+static __rte_noinline unsigned int server_poll_receive_some(struct server *server)
+{
+	struct uplink *uplink = &server->uplink;
+	uint16_t moved = 0;
+
+	if (uplink->held_count == 0) {
+		uplink->held_count = port_rx_burst(&uplink->link.port, uplink->held, SERVER_BURST);
+		server->totals.rx_packets += uplink->held_count;
+	}
+	while (moved < uplink->held_count &&
+	       !(server->resume.gathers && forward_must_wait(server, uplink->held[moved])))
+		forward_input(server, uplink->held[moved++]);
+	uplink->held_count = (uint16_t)(uplink->held_count - moved);
+	memmove(uplink->held, uplink->held + moved, uplink->held_count * sizeof(uplink->held[0]));
+	return moved;
+}
+
 /* Take packets that have come from the port. Return how many. */
 static unsigned int server_poll_receive(struct server *server)
 {
 	struct rte_mbuf *mbufs[SERVER_BURST];
-	const uint16_t received = port_rx_burst(&server->uplink.link.port, mbufs, SERVER_BURST);
+	uint16_t received;
 
+	if (unlikely(server->resume.gathers || server->uplink.held_count > 0))
+		return server_poll_receive_some(server);
+	received = port_rx_burst(&server->uplink.link.port, mbufs, SERVER_BURST);
 	server->totals.rx_packets += received;
 	for (uint16_t i = 0; i < received; i++)
 		forward_input(server, mbufs[i]);
@@ -235,8 +258,6 @@ unsigned int server_poll_run(struct server *server)
 	unsigned int work;
 
 	server->now_ns = event_now_ns();
-	if (unlikely(server->resume.gathers))
-		return 0;
 	work = server_poll_receive(server);
 	work += kernel_poll(server);
 	/* Each slot is first in turn, because the port has limited room. Copy the list, because

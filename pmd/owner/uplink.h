@@ -28,6 +28,8 @@ struct uplink {
 	uint64_t drops;		/* packets that the port took and dropped, as counted */
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
+	struct rte_mbuf *held[SERVER_BURST]; /* from the port; the first one must wait (resume.h) */
+	uint16_t held_count;
 };
 
 /** Prepare the port of the settings, and start EAL if need be. 0 or -errno (logged). */

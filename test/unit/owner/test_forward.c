@@ -721,19 +721,6 @@ TEST(unread_look__a_sender_that_has_ended)
 	assert_false(hears_unread(NULL, 1));
 }
 
-/* Packets wait where they are until the processes of the last owner are back. */
-TEST(server_poll_run__moves_no_packets_while_the_owner_gathers)
-{
-	server.resume.gathers = true;
-	send_by(0, false, 1, 3);
-	assert_int_equal(server_poll_run(&server), 0);
-	assert_false(server_poll_waits(&server));
-	assert_int_equal(receive_by(1), 0);
-	server.resume.gathers = false;
-	poll_until_taken(0);
-	assert_int_equal(receive_by(1), 3);
-}
-
 /* A frame from the port, to a queue pair. */
 static struct rte_mbuf *frame_to(uint32_t qpn)
 {
@@ -749,6 +736,87 @@ static struct rte_mbuf *frame_to(uint32_t qpn)
 			   sizeof(struct rte_udp_hdr) + offsetof(struct bth, dest_qpn),
 		   qpn);
 	return mbuf;
+}
+
+#define ABSENT_QPN (77u << BLOCK_SHIFT) /* of a process that is not back */
+
+/* Two processes of the last owner are back, and a third one is not. */
+static void gather(void)
+{
+	static struct resume_awaited awaited = {.entry.qpn_first = ABSENT_QPN};
+
+	server.resume.gathers = true;
+	server.resume.awaited = &awaited;
+	server.resume.awaited_count = 1;
+}
+
+static void end_gathering(void)
+{
+	server.resume.gathers = false;
+	server.resume.awaited_count = 0;
+	server.slots.all[0].returns = false;
+}
+
+/* Let frames have come from the port. */
+static void arrive(const uint32_t *qpns, uint16_t count)
+{
+	for (uint16_t i = 0; i < count; i++)
+		server.uplink.held[i] = frame_to(qpns[i]);
+	server.uplink.held_count = count;
+}
+
+TEST(server_poll_run__moves_packets_of_those_who_are_back)
+{
+	gather();
+	send_by(0, false, 1, 3);
+	assert_int_equal(server_poll_run(&server), 3);
+	assert_int_equal(receive_by(1), 3);
+	arrive((uint32_t[]){server.slots.all[1].qpn_first}, 1);
+	assert_int_equal(server_poll_run(&server), 1);
+	assert_int_equal(receive_by(1), 1);
+	end_gathering();
+}
+
+/* Also what is behind a packet for a process that is not back, for a group, or for the connection
+ * manager. */
+TEST(server_poll_run__lets_packets_wait_while_the_owner_gathers)
+{
+	const uint32_t here = server.slots.all[1].qpn_first;
+	const uint32_t waits[] = {ABSENT_QPN, WIRE_QPN_MULTICAST, GSI_QPN,
+				  server.slots.all[0].qpn_first};
+
+	for (size_t i = 0; i < RTE_DIM(waits); i++) {
+		gather();
+		server.slots.all[0].returns = i == 3;
+		arrive((uint32_t[]){here, waits[i], here}, 3);
+		assert_int_equal(server_poll_run(&server), 1);
+		assert_int_equal(server_poll_run(&server), 0);
+		assert_int_equal(receive_by(1), 1);
+		end_gathering();
+		assert_int_equal(server_poll_run(&server), 2);
+		assert_int_equal(server.uplink.held_count, 0);
+		assert_int_equal(receive_by(1), 1);
+		receive_by(0);
+	}
+}
+
+/* What a process sends to one that is not back waits in its ring, and the owner sleeps meanwhile. */
+TEST(server_poll_run__lets_a_process_wait_for_another_one)
+{
+	const uint32_t qpn_first = server.slots.all[1].qpn_first;
+
+	gather();
+	server.slots.all[1].qpn_first = ABSENT_QPN; /* where the packet goes */
+	send_by(0, false, 1, 1);
+	server.slots.all[1].qpn_first = qpn_first;
+	send_by(0, false, 1, 1);
+	assert_int_equal(server_poll_run(&server), 0);
+	assert_false(server_poll_waits(&server));
+	assert_int_equal(receive_by(1), 0);
+	end_gathering();
+	poll_until_taken(0);
+	assert_int_equal(server.totals.unknown_qpn, 1);
+	assert_int_equal(receive_by(1), 1);
 }
 
 TEST(forward_input__counts_what_is_for_nobody)

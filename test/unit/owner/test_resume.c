@@ -130,6 +130,10 @@ TEST(resume__a_program_gets_its_numbers_again)
 		assert_false(resume_awaits(&server, before[i].welcome.qpn_first + 5));
 		resume_note_returned(&server, again.welcome.slot);
 	}
+	/* The isolated one has no connection for packets yet. */
+	assert_true(server.resume.gathers);
+	server.resume.begun_ns -= RESUME_GATHER_NS;
+	resume_check(&server);
 	assert_false(server.resume.gathers);
 	assert_int_equal(server.totals.resumed, 1);
 	assert_int_equal(server.totals.returned, 2);
