@@ -444,6 +444,21 @@ static void keep_tables(int *const tables, const bool *are_kept, size_t count)
 	}
 }
 
+/* Let this process end sooner, when its time comes. */
+static void close_late(size_t count)
+{
+	int fds[SETTINGS_PORTS_MAX * SERVE_SLOW_FDS], rc;
+	size_t found = 0;
+
+	if (!service_keeps())
+		return;
+	for (size_t i = 0; i < count; i++)
+		found += serve_slow_fds(servers[i], &fds[found]);
+	rc = service_close_late(fds, found);
+	if (rc != 0)
+		log_warn("the service manager keeps nothing: %s", strerror(-rc));
+}
+
 static void confine_changes(const struct settings *settings, size_t count)
 {
 	const int rc = confine_files(settings, count, serve_dpdk(settings, count));
@@ -588,6 +603,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		confine(settings, count);
 	if (rc == 0 && service_notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
+	if (rc == 0)
+		close_late(count);
 	served = rc == 0;
 	if (served)
 		rc = serve_until_the_end(settings, count, goes_on(are_kept, count));

@@ -74,6 +74,11 @@ static long service_table(const char *name, size_t len)
 	return *end == '\0' && port >= 0 ? port : -1;
 }
 
+static bool service_is_late(const char *name, size_t len)
+{
+	return len == strlen(SERVICE_LATE) && memcmp(name, SERVICE_LATE, len) == 0;
+}
+
 /* Take the tables out of the passed descriptors, which have names that ':' separates. Returns how
  * many descriptors are left. */
 static size_t service_take_tables(int *fds, size_t count, const char *names, int *tables,
@@ -85,7 +90,9 @@ static size_t service_take_tables(int *fds, size_t count, const char *names, int
 		const size_t len = strcspn(names, ":");
 		const long port = service_table(names, len);
 
-		if (port < 0)
+		if (service_is_late(names, len))
+			close(fds[i]);
+		else if (port < 0)
 			fds[left++] = fds[i];
 		else if ((size_t)port < table_count && tables[port] < 0)
 			tables[port] = fds[i];
@@ -211,4 +218,15 @@ int service_keep_table(int fd, size_t number)
 		return rc;
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=" SERVICE_TABLE "%zu", number);
 	return service_send(state, fd);
+}
+
+int service_close_late(const int *fds, size_t count)
+{
+	int rc = service_notify("FDSTOREREMOVE=1\nFDNAME=" SERVICE_LATE);
+
+	/* FDPOLL: a socket of an interface that goes down has an error, and is kept all the same.
+	 */
+	for (size_t i = 0; i < count && rc == 0; i++)
+		rc = service_send("FDSTORE=1\nFDPOLL=0\nFDNAME=" SERVICE_LATE, fds[i]);
+	return rc;
 }

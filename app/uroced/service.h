@@ -11,9 +11,13 @@
 /* The name by which the service manager keeps the resume table of a port; its number follows. */
 #define SERVICE_TABLE "uroce-resume-"
 
+/* The name of what the service manager closes later. */
+#define SERVICE_LATE "uroce-late"
+
 /**
  * Take the passed sockets, and the resume tables that an earlier process has let the service
- * manager keep: they are closed on exec, and the environment no longer tells of them. Not MT-safe.
+ * manager keep: they are closed on exec, and the environment no longer tells of them. Of what is
+ * closed later, close our copies. Not MT-safe.
  *
  * @param tables
  *   By port: set to the descriptor of its table, if there is one. It is of any kind.
@@ -46,5 +50,12 @@ bool service_keeps(void);
 /** Let the service manager keep the resume table of a port, in place of an earlier one. 0 or
  * -errno. */
 int service_keep_table(int fd, size_t number);
+
+/**
+ * Let the service manager close descriptors when the next process calls this: the kernel takes some
+ * 20 ms to close them, and a process would end as much later. Those that it keeps by the same name
+ * are closed now. 0 or -errno.
+ */
+int service_close_late(const int *fds, size_t count);
 
 #endif

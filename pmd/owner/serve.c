@@ -185,6 +185,19 @@ int serve_table(const struct server *server)
 	return server->resume.fd;
 }
 
+size_t serve_slow_fds(const struct server *server, int fds[SERVE_SLOW_FDS])
+{
+	const struct link *link = &server->uplink.link;
+	size_t count = 0;
+
+	/* A packet socket, and the link of an eBPF program, which stops to act without us. */
+	if (link->port.through_kernel && server->gsi.netdev[0] != '\0' && link->port.wake_fd >= 0)
+		fds[count++] = link->port.wake_fd;
+	if (link->early_drop.memory)
+		fds[count++] = link->early_drop.fd;
+	return count;
+}
+
 bool serve_is_lost(const struct server *server)
 {
 	return __atomic_load_n(&server->uplink.lost, __ATOMIC_ACQUIRE);

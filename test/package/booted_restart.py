@@ -101,6 +101,16 @@ class RestartedService:
     def _journal(self):
         return self._machine.try_(f"journalctl --no-pager -u {UNIT} -n 30 -o cat")[1].splitlines()
 
+    def _kept(self):
+        """How many descriptors of the service systemd keeps: the table, and what it closes later."""
+        found = []
+
+        def is_settled():
+            found.append(self._machine.run(f"systemctl show -P NFileDescriptorStore {UNIT}").strip())
+            return found[-3:].count(found[-1]) == 3
+        wait_until(is_settled, SECONDS, 0.1)
+        return found[-1]
+
     def _clients(self):
         return {name: program for name, program in self._programs.items() if "another host" in name}
 
@@ -111,10 +121,13 @@ class RestartedService:
         self._all_go_on()
 
     def restart(self):
+        kept = self._kept()
         with Waits(self._clients()):
             for _ in range(TIMES):
                 self._machine.run(f"systemctl restart {UNIT}")
                 self._judge()
+        if self._kept() != kept:
+            raise CheckFailed(f"systemd keeps {self._kept()} descriptors, and kept {kept} before")
 
     def reload(self):
         """The same process goes on."""

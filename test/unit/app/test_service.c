@@ -131,23 +131,60 @@ TEST(passed_take__knows_tables_by_their_names)
 	assert_int_equal(in_child(take_tables), 0);
 }
 
-static int keep_table(void)
+static int take_late(void)
 {
-	char control[CMSG_SPACE(sizeof(int))], text[128], path[128];
-	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text) - 1};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	place_socket(3, SOCK_SEQPACKET, true);
+	if (dup2(1, 4) != 4)
+		abort();
+	tell(getpid(), "2");
+	setenv("LISTEN_FDNAMES", "uroced.socket:uroce-late", 1);
+	if (service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != 1 || fds[0] != 3)
+		return 1;
+	return fcntl(4, F_GETFD) >= 0 ? 2 : 0;
+}
+
+TEST(passed_take__closes_what_the_last_process_left)
+{
+	assert_int_equal(in_child(take_late), 0);
+}
+
+/* Be the service manager. Return its socket. */
+static int manage(void)
+{
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
-	ssize_t len;
 
-	snprintf(path, sizeof(path), "%s/notify", directory);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", directory);
-	unlink(path);
+	unlink(address.sun_path);
 	if (bind(manager, (struct sockaddr *)&address, sizeof(address)) != 0)
-		return 1;
+		abort();
+	setenv("NOTIFY_SOCKET", address.sun_path, 1);
+	return manager;
+}
+
+/* Return true if the service manager gets this message, with a descriptor or without. */
+static bool hears(int manager, const char *expected, bool with_fd)
+{
+	char control[CMSG_SPACE(sizeof(int))], text[128];
+	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text) - 1};
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	const ssize_t len = recvmsg(manager, &message, MSG_DONTWAIT);
+
+	text[len > 0 ? len : 0] = '\0';
+	return strcmp(text, expected) == 0 &&
+	       message.msg_controllen == (with_fd ? sizeof(control) : 0);
+}
+
+static int keep_table(void)
+{
+	int manager;
+
 	if (service_keeps())
 		return 2;
-	setenv("NOTIFY_SOCKET", path, 1);
+	manager = manage();
 	setenv("FDSTORE", "0", 1);
 	if (service_keeps())
 		return 3;
@@ -155,17 +192,28 @@ static int keep_table(void)
 	if (!service_keeps() || service_keep_table(1, 7) != 0)
 		return 4;
 	/* The earlier one goes first. */
-	len = recv(manager, text, sizeof(text) - 1, 0);
-	text[len > 0 ? len : 0] = '\0';
-	if (strcmp(text, "FDSTOREREMOVE=1\nFDNAME=uroce-resume-7") != 0)
+	if (!hears(manager, "FDSTOREREMOVE=1\nFDNAME=uroce-resume-7", false))
 		return 5;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	len = recvmsg(manager, &message, 0);
-	text[len > 0 ? len : 0] = '\0';
-	if (strcmp(text, "FDSTORE=1\nFDNAME=uroce-resume-7") != 0)
-		return 6;
-	return message.msg_controllen == CMSG_SPACE(sizeof(int)) ? 0 : 7;
+	return hears(manager, "FDSTORE=1\nFDNAME=uroce-resume-7", true) ? 0 : 6;
+}
+
+static int close_two_late(void)
+{
+	const int manager = manage();
+
+	if (service_close_late((int[]){0, 1}, 2) != 0)
+		return 1;
+	if (!hears(manager, "FDSTOREREMOVE=1\nFDNAME=uroce-late", false))
+		return 2;
+	for (int i = 0; i < 2; i++)
+		if (!hears(manager, "FDSTORE=1\nFDPOLL=0\nFDNAME=uroce-late", true))
+			return 3;
+	return 0;
+}
+
+TEST(service_close_late__replaces_what_the_last_process_left)
+{
+	assert_int_equal(in_child(close_two_late), 0);
 }
 
 TEST(service_keep_table__sends_the_descriptor)

@@ -800,7 +800,8 @@ TEST(server_poll_run__lets_packets_wait_while_the_owner_gathers)
 	}
 }
 
-/* What a process sends to one that is not back waits in its ring, and the owner sleeps meanwhile. */
+/* What a process sends to one that is not back waits in its ring, and the owner sleeps meanwhile.
+ */
 TEST(server_poll_run__lets_a_process_wait_for_another_one)
 {
 	const uint32_t qpn_first = server.slots.all[1].qpn_first;

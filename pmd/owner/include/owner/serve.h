@@ -73,6 +73,8 @@ struct serve_totals {
 #undef OWNER_STAT
 };
 
+#define SERVE_SLOW_FDS 2
+
 /* When ports need DPDK's EAL, whose start takes most of a second. */
 enum serve_dpdk {
 	SERVE_DPDK_NEVER, /* no port has a network: packets are only copied between processes */
@@ -146,6 +148,15 @@ bool serve_is_lost(const struct server *server);
 /** Write the owner's and all processes' state as JSON, the answer to SHARE_STATUS. Returns its
  * length, or -ENOSPC. */
 int serve_status(const struct server *server, char *text, size_t size);
+
+/**
+ * Find descriptors that the kernel takes long to close, and that do not keep the next owner from
+ * opening the port.
+ *
+ * @return
+ *   How many there are, of SERVE_SLOW_FDS at most.
+ */
+size_t serve_slow_fds(const struct server *server, int fds[SERVE_SLOW_FDS]);
 
 /** Let the next owner be the connection manager of the kernel's interface. For a process that ends
  * without serve_destroy: the end closes descriptors in any order, and the next owner begins when it
