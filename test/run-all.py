@@ -237,6 +237,16 @@ def unit(total):
     meson_test(total, "build", "--no-suite", "sim", "--no-suite", "sim-all", *WAITING)
 
 
+def perf(total):
+    """Measures each figure of `make perf` for a moment: whether it can be, not how fast it is."""
+    title("each figure of make perf, for a moment")
+    status = subprocess.run([sys.executable, "test/perf/perf.py", "--quick"], stdin=subprocess.DEVNULL).returncode
+    if status:
+        total.fail(f"test/perf/perf.py --quick: exit {status}")
+    else:
+        total.add(passed=1)
+
+
 def everything(total, complete):
     """Runs all tests; if they are complete, every combination, and more of what depends on chance."""
     more = ["--all"] if complete else []
@@ -258,6 +268,7 @@ def everything(total, complete):
             companion.kill()
         add_summary(total, "what runs beside the programs", log, companion.poll)
     if complete:
+        perf(total)
         sanitized(total)
         fuzz(total, ALL_FUZZ_SECONDS)
 
