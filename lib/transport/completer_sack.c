@@ -220,7 +220,7 @@ void told_probe(struct completer *completer)
 
 		loss_sack_probe(loss, newest, loss->top);
 		loss->board->tail = loss->una;
-		if (loss->recovery.retransmit_tries < 2 && !again)
+		if (!again)
 			return;
 	}
 	wqe = completer_oldest(completer);
