@@ -58,8 +58,6 @@ static void pass_begin(struct pass *pass, struct pass_link *link, const struct p
 	pass->psn = psn;
 	pass->link_psn = link_psn;
 	pass->packet = *packet;
-	if (packet->payload_len > 0)
-		memcpy(pass->bytes, packet->payload, packet->payload_len);
 	pass->packet.payload = pass->bytes;
 }
 
@@ -179,6 +177,7 @@ enum fault pass_take(struct responder *responder, const struct packet *packet)
 	if (is_read)
 		return pass_take_read(responder, packet);
 	pass->is_read = false;
+	memcpy(pass->bytes, packet->payload, packet->payload_len);
 	pass_begin(pass, link, packet, packet->psn, link->psn);
 	/* What it has waited for until now says nothing about how soon the answer comes. */
 	page_wait_end(&responder->page_wait);
@@ -283,8 +282,7 @@ static enum pass_state pass_responded(struct pass *pass, const struct packet *pa
 
 	if ((!pass->is_read && !placement_is(&pass->packet)) || packet->payload_len != expected)
 		return PASS_SENT;
-	if (expected > 0)
-		memcpy(pass->bytes, packet->payload, expected);
+	memcpy(pass->bytes, packet->payload, expected);
 	return PASS_EXECUTED;
 }
 
