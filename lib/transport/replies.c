@@ -49,21 +49,17 @@ static void replies_take_over(struct replies *replies, const struct replies *fro
 	}
 }
 
-/* Allocate rings of this many entries. */
+/* Allocate both rings in one piece, the second one with twice as many entries. */
 static int replies_resize(struct replies *replies, uint32_t entries, uint32_t resources)
 {
 	struct replies old = *replies;
-	struct reply *resource = calloc(entries, sizeof(*resource));
-	struct reply *pending = calloc(2 * (size_t)entries, sizeof(*pending));
+	struct reply *resource = calloc(3 * (size_t)entries, sizeof(*resource));
 
-	if (resource == NULL || pending == NULL) {
-		free(resource);
-		free(pending);
+	if (resource == NULL)
 		return -ENOMEM;
-	}
 	replies_clear(replies);
 	replies->resource = resource;
-	replies->pending = pending;
+	replies->pending = resource + entries;
 	replies->resources = (uint16_t)resources;
 	replies->mask = entries - 1;
 	replies->ack_due = old.ack_due;
@@ -116,7 +112,6 @@ bool replies_grow(struct replies *replies)
 void replies_fini(struct replies *replies)
 {
 	free(replies->resource);
-	free(replies->pending);
 	replies->resource = NULL;
 	replies->pending = NULL;
 	replies->resources = 0;
