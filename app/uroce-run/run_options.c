@@ -56,6 +56,8 @@ const char options_help[] =
 	"  --like DEVICE      have only what DEVICE has, and refuse as its driver does: "
 	"connectx-6,\n"
 	"                     irdma, bnxt, erdma or rxe\n"
+	"  --unfold SEED      choose by SEED what the specification leaves open: the order of\n"
+	"                     completions, events, retries; FIRST..LAST runs PROGRAM with each\n"
 	"  --check[=yes|error|no]\n"
 	"                     say on stderr which mistakes of the program do no harm here, and do\n"
 	"                     elsewhere; error: it then ends with exit status 66\n"
@@ -122,6 +124,7 @@ static const struct option long_options[] = {
 	{"explain", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"inject", required_argument, NULL, CODE_OTHER_SETTING},
 	{"like", required_argument, NULL, CODE_OTHER_SETTING},
+	{"unfold", required_argument, NULL, CODE_OTHER_SETTING},
 	{"check", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"check-suppress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},

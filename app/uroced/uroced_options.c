@@ -122,9 +122,9 @@ static const struct option long_options[] = {
 };
 
 /* Settings that a file may contain because uroce-run uses them. They have no effect in uroced. */
-static const char *const idle_settings[] = {"check",  "check-suppress", "engines",  "explain",
-					    "inject", "like",		"progress", "sack",
-					    "stores", "telemetry",	"view",	    "without"};
+static const char *const idle_settings[] = {
+	"check", "check-suppress", "engines",	"explain", "inject", "like",   "progress",
+	"sack",	 "stores",	   "telemetry", "unfold",  "view",   "without"};
 
 /* Settings that a running uroced cannot change. */
 static const char *const fixed_settings[] = {

@@ -9,6 +9,7 @@
 #include "base/reason.h"
 #include "qp_internal.h"
 #include "mem/pd.h"
+#include "queue/unfold.h"
 #include "queue/cq.h"
 #include "queue/sq_build.h"
 #include "queue/srq.h"
@@ -507,6 +508,26 @@ struct sq *qp_sq(struct qp *qp)
 const struct rq *qp_rq(const struct qp *qp)
 {
 	return qp->rq == &qp->own_rq ? qp->rq : NULL;
+}
+
+uint8_t qp_min_rnr_timer(const struct qp *qp)
+{
+	return qp->attr.min_rnr_timer;
+}
+
+bool qp_hides_receives(const struct qp *qp)
+{
+	return qp->own_rq.hidden > 0;
+}
+
+void qp_show_receives(struct qp *qp, bool show)
+{
+	if (qp->rq != &qp->own_rq)
+		return;
+	if (show)
+		unfold_show(qp->rq);
+	else
+		unfold_hide(qp->rq);
 }
 
 int qp_post_built(struct qp *qp)

@@ -117,6 +117,7 @@ void rq_clear(struct rq *rq)
 	queue_lock(&rq->lock);
 	__atomic_store_n(&rq->prod, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&rq->cons, 0, __ATOMIC_RELAXED);
+	rq->hidden = 0;
 	queue_unlock(&rq->lock);
 }
 

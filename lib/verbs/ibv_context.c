@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "inject.h"
+#include "unfold.h"
 #include "verbs_internal.h"
 
 int context_lock(struct face_context *context)
@@ -114,6 +115,7 @@ static void fill_operations(struct verbs_context *verbs)
 	ops->post_recv = post_recv_op;
 	ops->post_srq_recv = post_srq_recv_op;
 	like_operations(verbs);
+	unfold_operations(verbs);
 	inject_operations(verbs);
 	check_operations(verbs);
 }

@@ -6,6 +6,7 @@
 #include "device/quota.h"
 #include "queue/cq.h"
 
+#include "unfold.h"
 #include "verbs_internal.h"
 
 static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_comp_channel *channel,
@@ -99,6 +100,8 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	event_init_cq(cq);
 	origin_note(cq->cq);
 	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
+	if (unlikely(unfold_wanted))
+		unfold_cq_created(cq);
 	context_add(context, FACE_CQ, &cq->object);
 	handles_add(&cq->ibv);
 	*created = cq;

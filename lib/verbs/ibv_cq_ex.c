@@ -8,6 +8,7 @@
 #include "queue/cq.h"
 
 #include "check.h"
+#include "unfold.h"
 #include "verbs_internal.h"
 
 #define TIME_FLAGS \
@@ -293,6 +294,7 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *ibv, struct ibv_cq_init_at
 		cq->cq->ignores_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	cq->wants_wallclock = attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	fill_iterator(&cq->ex);
+	unfold_cq_ex(&cq->ex);
 	check_cq_ex(&cq->ex);
 	list_ex(cq);
 	return &cq->ex;

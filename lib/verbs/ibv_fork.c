@@ -18,6 +18,7 @@
 #include "cm/ports.h"
 #include "private.h"
 #include "inject.h"
+#include "unfold.h"
 #include "verbs_internal.h"
 
 uint32_t fork_generation;
@@ -114,6 +115,7 @@ static void after_fork_in_child(void)
 	fork_generation++;
 	cm_ports_forget();
 	inject_forget();
+	unfold_forget();
 	check_forget();
 	check_forget_work();
 	device_list_visit(disable_contexts, NULL);

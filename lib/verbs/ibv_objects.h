@@ -219,6 +219,11 @@ struct face_cq {
 	uintptr_t sleeper; /* the thread that slept then; 0: none */
 	uint32_t due; /* check_work.c: completions that posted requests will be, or are; its lock */
 
+	/* unfold.c: how often was drawn, and how many polls find nothing yet; atomic */
+	struct {
+		uint32_t polls, idle, arms, late;
+	} unfold;
+
 	/* between ibv_start_poll and ibv_end_poll */
 	pthread_mutex_t iterator_lock;
 	bool single_threaded; /* the application's promise: iterator_lock is not taken */

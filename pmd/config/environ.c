@@ -34,6 +34,7 @@ static const struct variable {
 	{PREFIX "EXPLAIN", "explain"},
 	{PREFIX "INJECT", "inject"},
 	{PREFIX "LIKE", "like"},
+	{PREFIX "UNFOLD", "unfold"},
 	{PREFIX "CHECK", "check"},
 	{PREFIX "CHECK_SUPPRESS", "check-suppress"},
 	{PREFIX "TELEMETRY", "telemetry"},

@@ -8,6 +8,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -343,6 +344,25 @@ static int set_impair(const struct value *value, void *member, const char *text,
 	return value_word.set(value, member, text, why);
 }
 
+int settings_read_seeds(const char *text, uint32_t *first, uint32_t *last)
+{
+	const size_t digits = strspn(text, "0123456789");
+	const char *second = text + digits;
+	char *end;
+
+	if (digits == 0 || digits > 9)
+		return -EINVAL;
+	*first = (uint32_t)strtoul(text, &end, 10);
+	*last = *first;
+	if (*second == '\0')
+		return 0;
+	if (strncmp(second, "..", 2) != 0 || strspn(second + 2, "0123456789") > 9 ||
+	    !isdigit((unsigned char)second[2]))
+		return -EINVAL;
+	*last = (uint32_t)strtoul(second + 2, &end, 10);
+	return *end == '\0' && *last > *first ? 0 : -EINVAL;
+}
+
 /* Set the faults that a user asks for. Only their form is kept: lib/verbs reads them again. */
 static int set_inject(const struct value *value, void *member, const char *text, struct text *why)
 {
@@ -362,6 +382,16 @@ static int set_like(const struct value *value, void *member, const char *text, s
 	return value_word.set(value, member, text, why);
 }
 
+static int set_unfold(const struct value *value, void *member, const char *text, struct text *why)
+{
+	uint32_t first, last;
+
+	if (settings_read_seeds(text, &first, &last) != 0)
+		return text_refuse(why, "%s: '%s' is not a number, or two as in 1..500",
+				   value->name, text);
+	return value_word.set(value, member, text, why);
+}
+
 static void get_as_word(const struct value *value, const void *member, struct text *text)
 {
 	value_word.get(value, member, text);
@@ -370,6 +400,7 @@ static void get_as_word(const struct value *value, const void *member, struct te
 static const struct value_kind value_impair = {set_impair, get_as_word};
 static const struct value_kind value_inject = {set_inject, get_as_word};
 static const struct value_kind value_like = {set_like, get_as_word};
+static const struct value_kind value_unfold = {set_unfold, get_as_word};
 static const struct value_kind value_eal = {set_eal, get_as_word};
 
 /* Set a port. "impair,ARGS,next=PORT" is the port PORT, and sets `impair` to ARGS. */
@@ -474,6 +505,7 @@ static const struct value values[] = {
 	{SETTING("explain", yes_no, explain), .assumed = "yes"},
 	{SETTING("inject", inject, inject)},
 	{SETTING("like", like, like)},
+	{SETTING("unfold", unfold, unfold)},
 	{SETTING("check", choice, check), CHOICES(check_names), .assumed = "yes"},
 	{SETTING("check-suppress", path, check_suppress)},
 	{SETTING("telemetry", yes_no, telemetry)},

@@ -37,7 +37,8 @@ class MoreOptionsTest:
     def run_all(self):
         for name, function in (("--help and --version", self._told), ("uroce-run --progress", self._progress),
                                ("uroce-run --explain", self._explain), ("uroce-run --inject", self._inject),
-                               ("uroce-run --like", self._like), ("uroce-run --check", self._check),
+                               ("uroce-run --like", self._like), ("uroce-run --unfold", self._unfold),
+                               ("uroce-run --check", self._check),
                                ("uroce-run --stores", self._stores), ("uroced --cc, --mtu, --isolated-mode", self._owner),
                                ("uroced --gateway and --route", self._routes), ("uroced --kernel", self._kernel),
                                ("uroced --kernel, a small MTU", self._small_kernel),
@@ -93,6 +94,12 @@ class MoreOptionsTest:
         done = ask([UROCE_RUN, "--like", "irdma", "--local", "--", "ibv_devinfo", "-v"], SECONDS)
         expect(done.returncode == 0 and re.search(r"max_sge:\s+6$", done.stdout, re.M) and
                re.search(r"max_srq:\s+0$", done.stdout, re.M), done.stdout, done.stderr)
+
+    @staticmethod
+    def _unfold():
+        """test/zoo/unfold.py knows what it chooses."""
+        done = ask([UROCE_RUN, "--unfold", "1..3", "--port", "net_null0", "--ip", "10.9.3.1/24", "--", ZOO, "port_number", "right"], SECONDS)
+        expect(done.returncode == 0 and "0 of 3 seeds failed" in done.stderr, done.stdout, done.stderr)
 
     def _check(self):
         """test/zoo/check.py knows all that it finds."""

@@ -237,6 +237,14 @@ struct sq *qp_sq(struct qp *qp);
 /** Return its own receive queue, or NULL with a shared one. */
 const struct rq *qp_rq(const struct qp *qp);
 
+/** Show or hide the requests of its own receive queue (queue/unfold.h), if it has one. The engine
+ * is stopped. */
+void qp_show_receives(struct qp *qp, bool show);
+bool qp_hides_receives(const struct qp *qp);
+
+/** Return the code of the time that its RNR NAKs ask for. */
+uint8_t qp_min_rnr_timer(const struct qp *qp);
+
 /** Post the built list, as qp_post_send does. 0 or a positive errno: nothing was posted. */
 int qp_post_built(struct qp *qp);
 

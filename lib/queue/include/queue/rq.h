@@ -33,7 +33,8 @@ struct rq {
 	struct queue_lock lock;
 	struct queue_domain domain; /* source of memory for its next ring */
 	enum ring_kind kind;
-	uint32_t spare[3];
+	uint32_t hidden; /* requests behind `prod` that are not there yet (queue/unfold.h) */
+	uint32_t spare[2];
 
 	/* The responder's cache line. The remaining bytes of the line are free for other data that
 	 * the engine writes. */

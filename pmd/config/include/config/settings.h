@@ -132,6 +132,7 @@ struct settings {
 	bool explain;		 /* uroce-run: say why calls and queue pairs fail */
 	char inject[512]; /* uroce-run: faults that a user asks for (inject/inject.h), or "" */
 	char like[16];	  /* uroce-run: the device that ours resembles (like/like.h), or "" */
+	char unfold[24];  /* uroce-run: the seed of what the specification leaves open, or "" */
 	enum settings_check check;		/* uroce-run */
 	char check_suppress[SETTINGS_PATH_MAX]; /* uroce-run: a file of what it does not tell, or
 						   "" */
@@ -154,7 +155,7 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "engines", "progress", "log-level", "explain", "inject", "like", "check",
+ * "mtu", "engines", "progress", "log-level", "explain", "inject", "like", "unfold", "check",
  * "check-suppress", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture",
  * "cc", "sack", "stores", "without", "secondary", "kernel", "view", "uplink", "gateway", "route",
  * "eal"). The command line and the file both use it. "ip", "gateway" and "route" may be set several
@@ -167,6 +168,10 @@ void settings_init(struct settings *settings);
  */
 int settings_set(struct settings *settings, const char *name, const char *value, char *error,
 		 size_t error_size);
+
+/** Read the value of "unfold": a seed, or the first and the last one as in 1..500. MT-safe. 0 or
+ * -EINVAL. */
+int settings_read_seeds(const char *text, uint32_t *first, uint32_t *last);
 
 /** Write a setting in the form that settings_set accepts; "" if it is not set. 0, -ENOENT for an
  * unknown name, -ENOSPC. MT-safe. */
