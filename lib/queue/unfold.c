@@ -6,20 +6,6 @@
 
 #define ORDER_MAX 256 /* completions in one pass */
 
-bool unfold_wanted;
-static uint64_t unfold_seed;
-
-void unfold_choose(uint64_t seed)
-{
-	unfold_seed = seed;
-	unfold_wanted = true;
-}
-
-uint64_t unfold_draw(uint64_t object, uint64_t n)
-{
-	return mix_stream(mix(unfold_seed + (object << 32)), n);
-}
-
 /* Exchange two neighbours. An engine may add completions behind them meanwhile. */
 static void exchange(struct cq *cq, uint32_t index)
 {

@@ -21,6 +21,7 @@
 #include "base/reason.h"
 #include "base/tuning.h"
 #include "huge.h"
+#include "like/like.h"
 #include "maps.h"
 #include "prefetch.h"
 #include "qp_internal.h"
@@ -54,6 +55,18 @@ void log_print(enum log_level level, const char *format, ...)
 {
 	(void)level;
 	(void)format;
+}
+
+/* The device resembles no other one (like/like.h). */
+uint64_t like_most(enum like_figure figure, uint64_t ours)
+{
+	(void)figure;
+	return ours;
+}
+
+void like_limit(struct ibv_device_attr_ex *attr)
+{
+	(void)attr;
 }
 
 /* Nobody asks for reasons (base/reason.h). */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/mix.h"
 #include "base/thread.h"
 #include "qp/qp.h"
 #include "queue/moderator.h"
@@ -38,10 +39,19 @@ static int (*plain_next_poll)(struct ibv_cq_ex *ex);
 /* While receive requests are hidden, they are posted with the engine stopped. */
 static pthread_mutex_t receives = PTHREAD_MUTEX_INITIALIZER;
 
+bool unfold_wanted;
+static uint64_t seed;
+
+/* Return the nth number of an object of the program. */
+static uint64_t number(uint64_t object, uint64_t n)
+{
+	return mix_stream(mix(seed + (object << 32)), n);
+}
+
 static uint64_t draw(const struct face_cq *cq, uint32_t what, uint32_t *n)
 {
-	return unfold_draw((uint64_t)cq->cq->number << 8 | what,
-			   __atomic_fetch_add(n, 1, __ATOMIC_RELAXED));
+	return number((uint64_t)cq->cq->number << 8 | what,
+		      __atomic_fetch_add(n, 1, __ATOMIC_RELAXED));
 }
 
 /* Return how many of `n` completions a poll may find now, and choose their order. -1: the poll is
@@ -136,10 +146,9 @@ static void change_receives(struct qp *qp, void *arg)
 	/* A peer that waits for long is told rarely; 0 is the longest time (655 ms), and what
 	 * rdma_cm chooses. */
 	const uint64_t rare = qp_min_rnr_timer(qp) - 1u < RNR_SHORT ? 4 : 256;
-	const bool hide =
-		qp_type(qp) == IBV_QPT_RC && qp_state(qp) >= IBV_QPS_RTR &&
-		qp_state(qp) <= IBV_QPS_RTS &&
-		unfold_draw((uint64_t)qp_number(qp) << 8 | DRAW_RECEIVE, tick) % rare == 0;
+	const bool hide = qp_type(qp) == IBV_QPT_RC && qp_state(qp) >= IBV_QPS_RTR &&
+			  qp_state(qp) <= IBV_QPS_RTS &&
+			  number((uint64_t)qp_number(qp) << 8 | DRAW_RECEIVE, tick) % rare == 0;
 
 	qp_show_receives(qp, !hide);
 	if (hidden && !hide)
@@ -159,7 +168,7 @@ static void *change_all_receives(void *arg)
 {
 	pthread_setname_np(pthread_self(), "uroce-unfold");
 	for (uint64_t tick = 0;; tick++) {
-		const uint64_t r = unfold_draw(DRAW_TICK, tick);
+		const uint64_t r = number(DRAW_TICK, tick);
 		const struct timespec wait = {
 			.tv_nsec = (long)(TICK_MIN_NS + r % (TICK_MAX_NS - TICK_MIN_NS))};
 
@@ -169,11 +178,23 @@ static void *change_all_receives(void *arg)
 	return arg;
 }
 
+/* The setting was checked when the device was opened (config/settings.h). */
+static void read_seed(void)
+{
+	const char *text = secure_getenv("UROCE_UNFOLD");
+
+	unfold_wanted = text != NULL;
+	seed = text ? strtoull(text, NULL, 10) : 0;
+}
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started; /* of this process */
 
 void unfold_operations(struct verbs_context *verbs)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_seed);
 	if (likely(!unfold_wanted))
 		return;
 	pthread_mutex_lock(&lock);

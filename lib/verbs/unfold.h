@@ -3,11 +3,14 @@
 #ifndef VERBS_UNFOLD_H
 #define VERBS_UNFOLD_H
 
-#include "queue/unfold.h"
+#include <stdbool.h>
 
 struct face_cq;
 struct ibv_cq_ex;
 struct verbs_context;
+
+/* Set with the first context, and then constant. */
+extern bool unfold_wanted;
 
 /** Put the functions that draw into a new context's or queue's table. Do nothing without --unfold.
  */

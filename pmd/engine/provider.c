@@ -38,7 +38,6 @@
 #include "paging.h"
 #include "port/conn_thread.h"
 #include "port/impair.h"
-#include "queue/unfold.h"
 #include "report/write.h"
 #include "transport/cc.h"
 
@@ -649,8 +648,6 @@ static int provider_start(struct device **devices, size_t max)
 		log_set_level((enum log_level)settings.log_level);
 		reason_wanted = settings.explain;
 		(void)like_choose(settings.like);
-		if (settings.unfold[0] != '\0')
-			unfold_choose(strtoull(settings.unfold, NULL, 10));
 		rc = provider_check(&settings);
 	}
 	if (rc == 0) {

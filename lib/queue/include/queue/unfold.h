@@ -9,20 +9,10 @@
 #ifndef QUEUE_UNFOLD_H
 #define QUEUE_UNFOLD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "queue/cq.h"
 #include "queue/rq.h"
-
-/* Set before the first device is opened, and then constant. */
-extern bool unfold_wanted;
-
-/** Want choices by a seed. */
-void unfold_choose(uint64_t seed);
-
-/** Return the nth number of an object of the program. MT-safe. */
-uint64_t unfold_draw(uint64_t object, uint64_t n);
 
 /** Change the order of completions of different queue pairs that wait in the queue; one queue
  * pair's own order stays. MT-safe. */
