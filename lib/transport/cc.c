@@ -93,9 +93,9 @@ int cc_create(const struct cc_attr *attr, struct pacer *pacer, const struct loss
 			  .loss = loss,
 			  .link_kbps = (uint32_t)RTE_MIN(1000 * mbps, UINT32_MAX - 1),
 			  .paths = attr->paths,
-			  .params = attr->params != NULL ? attr->params : &cc_params_normal};
-	if (attr->kind == CC_GIVEN)
-		cc->given = attr->given_state;
+			  .params = attr->params != NULL ? attr->params : &cc_params_normal,
+			  /* The start of an algorithm of ours overwrites it. */
+			  .given = attr->given_state};
 	cc_reset(cc);
 	*out = cc;
 	return 0;

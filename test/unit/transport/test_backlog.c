@@ -201,3 +201,39 @@ TEST(backlog_reset__forgets_the_limit)
 	backlog_reset(&backlog);
 	assert_true(excuses(7, 3, NOW_NS + BACKLOG_MAX_NS));
 }
+
+/* PSN 0 is a packet as others are. */
+TEST(backlog_judge__the_first_question_begins_the_time)
+{
+	const struct sink_taken counts = {.given = 7, .taken = 3};
+
+	assert_true(restarts(&backlog, psn_make(0), false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+}
+
+/* What was learned of a packet says nothing about the next one, nor about the same one after a time
+ * without knowledge. */
+TEST(backlog_judge__a_mark_ends_with_what_it_was_for)
+{
+	const struct sink_taken counts = {.given = 7, .taken = 7};
+
+	assert_true(excuses(7, 3, NOW_NS));
+	assert_false(restarts(&backlog, psn_add(UNA, 1), false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+	assert_true(excuses(7, 3, NOW_NS));
+	assert_false(restarts(&backlog, UNA, false, SINK_KNOWS_NOTHING, &none, NOW_NS));
+	assert_false(excuses(7, 7, NOW_NS));
+	assert_true(excuses(7, 3, NOW_NS));
+	assert_true(restarts(&backlog, UNA, true, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+	assert_false(excuses(7, 7, NOW_NS));
+}
+
+/* An answer that nobody has read came before the packets that were given since. */
+TEST(backlog_judge__unread_answers_move_the_mark)
+{
+	const struct sink_taken counts = {.given = 10, .taken = 5, .unread = true};
+
+	assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_true(excuses(10, 7, NOW_NS));
+	assert_true(excuses(10, 10, NOW_NS));
+	assert_false(excuses(10, 10, NOW_NS));
+}

@@ -319,3 +319,36 @@ TEST(pacer_holds__until_the_next_packet_is_due)
 	pacer_poll(&pacer, 7000);
 	assert_false(pacer_holds(&pacer));
 }
+
+TEST(cc_apply__the_limit_that_is_reached_keeps_its_burst)
+{
+	make(CC_DCQCN);
+	cc->limit_kbps = cc->rate_kbps = 1000000;
+	cc->limit_burst_ns = 2 * CC_BURST_NS;
+	cc_apply(cc);
+	assert_int_equal(pacer.burst_ns, 2 * CC_BURST_NS);
+	cc->limit_kbps++;
+	cc_apply(cc);
+	assert_int_equal(pacer.burst_ns, CC_BURST_NS);
+}
+
+TEST(cc_connect__only_what_times_packets_has_a_path)
+{
+	static const uint8_t gid[16] = {1};
+	static struct cc_paths paths;
+
+	make(CC_DCQCN);
+	cc->paths = &paths;
+	cc_connect(cc, gid);
+	assert_null(cc->path);
+	for (uint32_t i = 0; i < CC_PATHS; i++)
+		assert_int_equal(paths.path[i].users, 0);
+}
+
+TEST(cc_reset__lets_the_next_packet_leave)
+{
+	make(CC_SWIFT);
+	cc->wait_ns = 5;
+	cc_reset(cc);
+	assert_int_equal(cc->wait_ns, 0);
+}

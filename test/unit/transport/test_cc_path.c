@@ -181,3 +181,33 @@ TEST(cc_path_late_ns__less_than_a_constant_delay)
 		note(path, &doubts, 1010000, true);
 	assert_in_range(cc_path_late_ns(path), 870000, 900000);
 }
+
+/* The weights are an eighth and a quarter, as in RFC 6298. */
+TEST(cc_path_note_single__follows_the_mean)
+{
+	struct cc_path path = {0};
+	uint8_t doubts = 0;
+
+	cc_path_note_single(&path, &doubts, 0, 1000000, false);
+	assert_int_equal(path.late_ns, 1000000);
+	assert_int_equal(path.deviation_ns, 500000);
+	cc_path_note_single(&path, &doubts, 0, 200000, false);
+	assert_int_equal(path.late_ns, 900000);
+	assert_int_equal(path.deviation_ns, 575000);
+}
+
+/* After it was found to be late, as many short ones as ever make it early. */
+TEST(cc_path_note_single__short_ones_of_before_do_not_count)
+{
+	struct cc_path path = {.shorts = CC_PATH_DOUBTS};
+	uint8_t doubts = CC_PATH_DOUBTS - 1;
+
+	cc_path_note_single(&path, &doubts, 0, 1000000, true);
+	assert_true(path.is_late);
+	for (int i = 0; i < CC_PATH_DOUBTS - 1; i++) {
+		cc_path_note_single(&path, &doubts, 0, 1000, false);
+		assert_true(path.is_late);
+	}
+	cc_path_note_single(&path, &doubts, 0, 1000, false);
+	assert_false(path.is_late);
+}

@@ -407,3 +407,19 @@ TEST(completer_sack__to_one_that_announced_nothing_is_dropped)
 	assert_int_equal(send_all(), 0);
 	expect_flight(1, 5);
 }
+
+/* It answers nothing in flight, and says that the peer understands. */
+TEST(completer_receive__an_introduction_counts_only_with_its_number)
+{
+	const uint32_t expected = 1;
+	const uint32_t msn =
+		sack_introduction_msn(psn_make(FIRST_PSN + expected), rig.completer.qpn);
+
+	rig.loss.sack = false;
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, expected - SACK_INTRODUCTION_PSNS, .syndrome = ACK,
+		     .msn = msn ^ 1);
+	assert_false(rig.loss.sack);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, expected - SACK_INTRODUCTION_PSNS, .syndrome = ACK,
+		     .msn = msn);
+	assert_true(rig.loss.sack);
+}

@@ -203,6 +203,15 @@ TEST(loss_on_rnr__of_what_was_sent_again_does_not_tell_what_peer_it_is)
 	assert_int_equal(loss.peer, LOSS_PEER_UNKNOWN);
 }
 
+/* While the peer is not ready, it is not asked, and nothing is found to be missing. */
+TEST(loss_on_nak_ahead__nothing_while_the_peer_is_not_ready)
+{
+	loss_sent(&loss, 6);
+	loss.recovery.rnr_retry = 7;
+	assert_true(loss_on_rnr(&loss, 14, 0));
+	assert_false(loss_on_nak_ahead(&loss, 0));
+}
+
 TEST(loss_on_nak_ahead__ends_another_retransmission)
 {
 	struct psn from, to;

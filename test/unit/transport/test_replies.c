@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/replies.c: READ responses, atomic results and acknowledgements, their
  * order and their memory. */
+#include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "calloc_limit.h"
 #include "fixture.h"
 #include "transport/replies.h"
 #include "transport/sack.h"
@@ -756,4 +759,23 @@ TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody)
 	/* A requester that still waits for the answer learns why it will not come. */
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 1, 1);
 	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
+}
+
+/* Without memory a request is dropped, and what is owed stays. */
+TEST(replies_grow__without_memory)
+{
+	const struct reply reply = atomic_of(10, 7, 1);
+
+	allocations = 0;
+	assert_false(replies_reserve(&replies));
+	assert_false(replies_grow(&replies));
+	allocations = UINT_MAX;
+	assert_true(replies_reserve(&replies));
+	replies_add(&replies, &reply);
+	allocations = 0;
+	assert_false(replies_grow(&replies));
+	assert_int_equal(replies_init(&replies, 2 * RESOURCES), -ENOMEM);
+	allocations = UINT_MAX;
+	assert_ptr_not_equal(replies_find(&replies, psn_make(10)), NULL);
+	replies_check(&replies);
 }

@@ -75,7 +75,11 @@ static enum fault take(uint32_t srqn, struct packet_fields fields)
 /* Destroy the shared queue while the engine is stopped, as when an application does so. */
 static void destroy_srq(void)
 {
+	const bool received = rig.responder.srq == srq;
+
 	responder_forget_srq(&rig.responder, srq, rig.fixture.other_pd);
+	if (received)
+		assert_ptr_equal(rig.responder.pd, rig.fixture.other_pd);
 	replies_forget_pd(&rig.replies, srq->pd, rig.fixture.other_pd);
 	assert_int_equal(srq_destroy(srq), 0);
 	srq = NULL;

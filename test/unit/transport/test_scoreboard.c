@@ -10,6 +10,7 @@
 #include "transport/sack.h"
 #include "transport/scoreboard.h"
 #include "wire/packet.h"
+#include "calloc_limit.h"
 #include "test.h"
 
 #define FIRST	0xffffe0u
@@ -18,21 +19,6 @@
 #define MANY (LOSS_WINDOW_LIMIT + 63u)
 
 static struct scoreboard board;
-static unsigned int allocations; /* that still succeed */
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	if (!TEST_FILE_RUNS())
-		return __real_calloc(count, size);
-	if (allocations == 0)
-		return NULL;
-	allocations--;
-	return __real_calloc(count, size);
-}
-
 static int set_up(TEST_STATE)
 {
 	allocations = UINT_MAX;
