@@ -62,7 +62,7 @@ static struct packet request(uint8_t operation, uint32_t psn)
 			       .solicited = true,
 			       .psn = psn_make(FIRST_PSN + psn),
 			       .xrc_srqn = FAR,
-			       .payload = is_atomic_write || has_payload ? bytes : NULL,
+			       .payload = bytes,
 			       .payload_len = is_atomic_write ? 8
 					      : has_payload   ? 100
 							      : 0,
