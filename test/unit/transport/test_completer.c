@@ -571,3 +571,29 @@ TEST(completer_receive__data_with_a_syndrome_of_failure_is_a_bad_response)
 	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK);
 	expect_success(2);
 }
+
+/* The caller is told of a peer without receive requests, if the request takes one. */
+TEST(completer_receive__an_rnr_nak_of_what_takes_a_receive)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		bool takes;
+	} cases[] = {{IBV_WR_SEND, true},
+		     {IBV_WR_SEND_WITH_IMM, true},
+		     {IBV_WR_SEND_WITH_INV, true},
+		     {IBV_WR_RDMA_WRITE_WITH_IMM, true},
+		     {IBV_WR_RDMA_WRITE, false}};
+
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++) {
+		post(i, cases[i].opcode, 8);
+		assert_int_equal(send_all(), 1);
+		rig.completer.refused = !cases[i].takes;
+		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, i, .syndrome = AETH_RNR_NAK | RNR_CODE);
+		assert_int_equal(rig.completer.refused, cases[i].takes);
+		assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS),
+				 FAULT_NONE);
+		assert_int_equal(send_all(), 1);
+		acknowledge(i);
+		expect_success(i);
+	}
+}

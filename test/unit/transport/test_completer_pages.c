@@ -121,9 +121,12 @@ TEST(completer_resume__waits_on_if_another_page_has_come)
 	assert_true(rig.completer.page_absent);
 	resume();
 	assert_true(rig.completer.page_absent);
+	assert_true(recovery_deadline_ns(&rig.loss.recovery) == RECOVERY_NEVER);
 	away_come();
 	resume();
 	assert_false(rig.completer.page_absent);
+	/* From now on a lost answer is noticed. */
+	assert_true(recovery_deadline_ns(&rig.loss.recovery) != RECOVERY_NEVER);
 	assert_int_equal(send_all(), 1);
 	respond(OPCODE_ATOMIC_ACKNOWLEDGE, 0, 0);
 	expect_success(1);

@@ -416,6 +416,18 @@ TEST(completer_receive__an_introduction_counts_only_with_its_number)
 		sack_introduction_msn(psn_make(FIRST_PSN + expected), rig.completer.qpn);
 
 	rig.loss.sack = false;
+	/* Too long ago. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, expected - LOSS_WINDOW_MAX - 1 - SACK_INTRODUCTION_PSNS,
+		     .syndrome = ACK,
+		     .msn = sack_introduction_msn(
+			     psn_make((FIRST_PSN + expected - LOSS_WINDOW_MAX - 1) & 0xffffff),
+			     rig.completer.qpn));
+	assert_false(rig.loss.sack);
+	/* Of another number, or behind what was sent. */
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, expected + 1 - SACK_INTRODUCTION_PSNS, .syndrome = ACK,
+		     .msn = sack_introduction_msn(psn_make(FIRST_PSN + expected + 1),
+						  rig.completer.qpn));
+	assert_false(rig.loss.sack);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, expected - SACK_INTRODUCTION_PSNS, .syndrome = ACK,
 		     .msn = msn ^ 1);
 	assert_false(rig.loss.sack);

@@ -13,6 +13,7 @@ static void rate(uint64_t now_ns)
 	rig.board.rated_came = 0;
 	loss_limit(&rig.loss);
 	loss_widen(&rig.loss, true, now_ns);
+	assert_false(rig.loss.limited);
 }
 
 TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
