@@ -24,7 +24,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	request_unlocate(requester);
 	/* The first packet asks for an acknowledgement, whose capability bits show if the peer is
 	 * uroce. */
-	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS - 1 : 0;
+	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS : 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
 	requester->executed = false;

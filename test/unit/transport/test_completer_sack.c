@@ -435,3 +435,19 @@ TEST(completer_receive__an_introduction_counts_only_with_its_number)
 		     .msn = msn);
 	assert_true(rig.loss.sack);
 }
+
+TEST(completer_sack__with_the_longest_bitmap_counts)
+{
+	static const uint8_t bytes[SACK_BYTES_MAX] = {0x01};
+	const struct packet_fields fields = {.opcode = OPCODE_SACK,
+					     .psn = 1 + FIRST_PSN,
+					     .capability = CAPABILITY,
+					     .serial = 1,
+					     .payload = bytes,
+					     .len = sizeof(bytes)};
+
+	send_write(1, 2);
+	completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 1);
+	EXPECT_SENT(1);
+}

@@ -779,3 +779,24 @@ TEST(replies_grow__without_memory)
 	assert_ptr_not_equal(replies_find(&replies, psn_make(10)), NULL);
 	replies_check(&replies);
 }
+
+TEST(replies_add__forgets_what_is_too_old_to_be_told_from_new_ones)
+{
+	struct reply reply = atomic_of(10, 7, 1);
+
+	assert_true(replies_reserve(&replies));
+	replies_add(&replies, &reply);
+	reply = atomic_of((1u << 23) + 10, 7, 2);
+	replies_add(&replies, &reply);
+	assert_null(replies_find(&replies, psn_make(10)));
+	assert_non_null(replies_find(&replies, reply.first));
+}
+
+TEST(replies_fini__leaves_nothing_to_free)
+{
+	assert_true(replies_reserve(&replies));
+	replies_fini(&replies);
+	assert_null(replies.resource);
+	assert_int_equal(replies_init(&replies, RESOURCES), 0);
+	assert_true(replies_reserve(&replies));
+}

@@ -154,3 +154,38 @@ TEST(responder__tells_nobody_who_has_not_shown_to_understand)
 	expect_aeth(NAK_SEQUENCE, 1, 1);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability, 0);
 }
+
+/* Nothing is missing, and the peer is told so without being asked. */
+TEST(responder_tell__what_is_expected)
+{
+	let_tell();
+	responder_tell(&rig.responder);
+	assert_int_equal(rig.responder.gap, GAP_NAKED);
+	assert_int_equal(rig.responder.gap_psn.v, psn_make(FIRST_PSN + 1).v);
+	assert_int_equal(rig_answers(), 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->psn.v, psn_make(FIRST_PSN + 1).v);
+}
+
+TEST(responder_tell__where_the_gap_began)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(1, 0x01);
+	rig.responder.gap_psn = psn_make(FIRST_PSN);
+	responder_tell(&rig.responder);
+	assert_int_equal(rig.responder.gap_psn.v, psn_make(FIRST_PSN).v);
+	expect_sack(1, 0x01);
+}
+
+TEST(responder_tell__nothing_to_a_peer_that_does_not_understand_or_waits)
+{
+	responder_tell(&rig.responder);
+	assert_int_equal(rig.responder.gap, GAP_NONE);
+	assert_int_equal(rig_answers(), 0);
+	let_tell();
+	rig.responder.gap = GAP_PAGE;
+	responder_tell(&rig.responder);
+	assert_int_equal(rig.responder.gap, GAP_PAGE);
+	rig.responder.gap = GAP_NONE;
+	assert_int_equal(rig_answers(), 0);
+}
