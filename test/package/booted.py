@@ -39,6 +39,8 @@ ExecStart=/usr/bin/ibv_rc_pingpong -c -d uroce0 -g 1
 DROP_IN = "install -D -m 644 /usr/share/uroce/systemd/on-uroce.conf /etc/systemd/system/pong.service.d/on-uroce.conf"
 # What the kernel shows of a process that the unit restricts: none of the unit's three capabilities, as local0 needs none; no new
 # ones, a filter of system calls.
+DROP_INS = "/usr/share/uroce/systemd"
+INSTANCES = ("one", "two")
 RESTRICTED = {"CapEff": "0000000000000000", "CapBnd": "0000008000003000", "NoNewPrivs": "1", "Seccomp": "2"}
 
 
@@ -153,6 +155,7 @@ class BootedTest:
                     self._report.skip("package: booted: an eBPF program", "needs Linux 6.6, and root that may load eBPF programs")
                 self._check("the service makes a kernel interface", self._kernel)
                 self._check("a drop-in makes a service run on uroce", self._drop_in)
+                self._check("instances with drop-ins have users of their own, and no network", self._own_users)
                 self._check("a killed uroced starts again", self._restart)
                 self._check("the socket's group is the administrator's choice", self._socket_group)
                 self._check("stopped units leave no socket", self._stop)
@@ -249,6 +252,36 @@ class BootedTest:
         said = self._machine.run("journalctl --no-pager -u pong.service -o cat; systemctl show -p Result pong.service")
         if "8192000 bytes in" not in said or "Result=success" not in said or "8192000 bytes in" not in output:
             raise CheckFailed("not both ends have all", [*output.splitlines(), *said.splitlines()])
+
+    def _own_users(self):
+        users = {self._machine.run("id -u uroce").strip()}
+        try:
+            for number, name in enumerate(INSTANCES):
+                self._machine.write(f"/etc/default/uroced-{name}",
+                                    f"UROCED_ARGS='--port local0 --ip 198.18.{20 + number}.1/24 --isolated=/run/uroce/{name}/isolated.sock'\n")
+                self._machine.run(f"for name in own-user no-network; do install -D -m 644 {DROP_INS}/$name.conf "
+                                  f"/etc/systemd/system/uroced@{name}.service.d/$name.conf; done")
+            self._machine.run("systemctl daemon-reload")
+            for name in INSTANCES:
+                self._machine.run(f"systemctl start uroced@{name}.service")
+                users.add(self._confined_user(name))
+                attach = f"uroce-run --socket /run/uroce/{name}.sock -- ibv_devinfo; uroce-run --isolated=/run/uroce/{name}/isolated.sock -- ibv_devinfo"
+                self._machine.run(f"{attach}; systemctl restart uroced@{name}.service; {attach}")
+            if len(users) != 1 + len(INSTANCES):
+                raise CheckFailed("some have the same user", sorted(users))
+        finally:
+            for name in INSTANCES:
+                self._machine.try_(f"systemctl stop uroced@{name}.socket uroced@{name}.service; rm -r /etc/systemd/system/uroced@{name}.service.d")
+            self._machine.run("systemctl daemon-reload")
+
+    def _confined_user(self, instance):
+        """Return the user of an instance that must have no capability, and no interface but lo."""
+        pid = self._machine.main_pid(f"uroced@{instance}.service")
+        status = dict(re.findall(r"^(\w+):\s+(\S+)", self._machine.run(f"cat /proc/{pid}/status"), re.M))
+        interfaces = re.findall(r"^\s*(\S+):", self._machine.run(f"cat /proc/{pid}/net/dev"), re.M)
+        if int(status["CapBnd"], 16) != 0 or interfaces != ["lo"]:
+            raise CheckFailed("it has a network", [f"CapBnd {status['CapBnd']}", *interfaces])
+        return status["Uid"]
 
     def _restart(self):
         before = self._machine.main_pid("uroced.service")

@@ -21,7 +21,7 @@ EXPECTED = COMMANDS | {
                                                             "uroce.conf.5")),
     *(f"usr/share/bash-completion/completions/{os.path.basename(command)}" for command in COMMANDS),
     "usr/share/uroce/ci/start", "usr/share/uroce/container/Containerfile",
-    "usr/share/uroce/systemd/on-uroce.conf", "usr/share/doc/uroce/copyright",
+    *(f"usr/share/uroce/systemd/{name}.conf" for name in ("on-uroce", "own-user", "no-network")), "usr/share/doc/uroce/copyright",
     *(f"usr/share/doc/uroce/examples/{name}" for name in ("uroce.conf.example", "uroce-rules.yml", "uroce-dashboard.json")),
 }
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")

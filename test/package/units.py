@@ -18,6 +18,7 @@ from harness.tools import UROCE_CTL, UROCE_RUN
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 UNITS = ("uroced.service", "uroced.socket", "uroced@.service", "uroced@.socket")
 EXPOSURE = 20  # of 100, as systemd-analyze counts; up to 40 its word is "OK"
+NO_NETWORK = 9  # the same, with the drop-in of that name
 SECONDS = 60
 # As the units run it: a user of its own with three capabilities.
 RIGHTS = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs",
@@ -77,8 +78,24 @@ class UnitsTest:
     def _security(self):
         for name in UNITS:
             if name.endswith(".service"):
-                tell(["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={EXPOSURE}",
-                      os.path.join(self._tree(), "lib", "systemd", "system", name)])
+                path = os.path.join(self._tree(), "lib", "systemd", "system", name)
+                self._expose(path, EXPOSURE)
+                self._expose(self._with_drop_in(path, "own-user"), EXPOSURE)
+                self._expose(self._with_drop_in(path, "no-network"), NO_NETWORK)
+
+    @staticmethod
+    def _expose(path, threshold):
+        tell(["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={threshold}", path])
+
+    def _with_drop_in(self, path, drop_in):
+        """A unit as it is with a drop-in."""
+        merged = os.path.join(self._dir, drop_in, os.path.basename(path))
+        os.makedirs(os.path.dirname(merged), exist_ok=True)
+        with open(merged, "wb") as file:
+            for part in (path, os.path.join(self._tree(), "usr", "share", "uroce", "systemd", f"{drop_in}.conf")):
+                with open(part, "rb") as source:
+                    file.write(source.read())
+        return merged
 
     def _attached(self, path):
         """A program that waits for a peer."""
