@@ -4,11 +4,14 @@
  *
  *   unfold NAME     the wrong one of this name; unless the choices are unusual it succeeds
  *   unfold          all right ones
+ *   unfold last_byte, unfold last_byte right
+ *                   two processes, for a device with a network (uroce-run --local)
  */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "zoo_world.h"
@@ -217,6 +220,96 @@ static void no_retries(void)
 	}
 }
 
+#define LONG_BYTES (64 << 10)
+
+static uint8_t data[LONG_BYTES] __attribute__((aligned(4096)));
+
+/* What one process tells the other. */
+struct end {
+	uint32_t qpn, rkey;
+	uint64_t addr;
+};
+
+/* Connect `a` to the other process's. */
+static struct end meet(int in, int out, struct ibv_mr *mr)
+{
+	struct end mine = {.rkey = mr->rkey, .addr = (uintptr_t)data}, peer;
+
+	make();
+	mine.qpn = world.a->qp_num;
+	must(write(out, &mine, sizeof(mine)) == sizeof(mine), "write");
+	must(read(in, &peer, sizeof(peer)) == sizeof(peer), "read");
+	world.attr_a.dest_qp_num = peer.qpn;
+	world.attr_a.sq_psn = world.attr_a.rq_psn = 0;
+	connect_one(world.a, &world.attr_a);
+	must(write(out, "", 1) == 1 && read(in, &mine, 1) == 1, "the other process ended");
+	return peer;
+}
+
+/* The bytes of a WRITE come in any order into a region with relaxed ordering: only a completion
+ * says that all are there. */
+static void last_byte(int in, int out, bool sends)
+{
+	struct ibv_mr *mr;
+	struct end peer;
+	char go;
+
+	zoo_set_up();
+	mr = ibv_reg_mr(world.pd, data, LONG_BYTES, ALL | IBV_ACCESS_RELAXED_ORDERING);
+	must(mr, "ibv_reg_mr");
+	peer = meet(in, out, mr);
+	for (int round = 1; round <= ROUNDS; round++) {
+		struct ibv_sge sge = {(uintptr_t)data, LONG_BYTES, mr->lkey};
+		struct ibv_send_wr wr = {.sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					 .wr.rdma = {peer.addr, peer.rkey}},
+				   *bad;
+		struct ibv_recv_wr any = {.wr_id = 1}, *bad_any;
+
+		if (sends) {
+			memset(data, round, LONG_BYTES);
+			must(read(in, &go, 1) == 1, "the receiver ended");
+			must(ibv_post_send(world.a, &wr, &bad) == 0, "ibv_post_send");
+			await(1);
+			continue;
+		}
+		must(ibv_post_recv(world.a, &any, &bad_any) == 0, "ibv_post_recv");
+		must(write(out, "", 1) == 1, "write");
+		if (wrong) {
+			while (__atomic_load_n(&data[LONG_BYTES - 1], __ATOMIC_ACQUIRE) != round)
+				;
+		} else {
+			await(1);
+		}
+		for (int i = 0; i < LONG_BYTES; i++)
+			must(data[i] == round, "the last byte is there, and another is not");
+		if (wrong)
+			await(1);
+	}
+}
+
+/* The child sends. Return the exit status. */
+static int two_processes(void)
+{
+	int there[2], back[2], status;
+	pid_t child;
+
+	must(pipe(there) == 0 && pipe(back) == 0, "pipe");
+	child = fork();
+	if (child == 0) {
+		close(there[1]);
+		close(back[0]);
+		last_byte(there[0], back[1], true);
+		return 0;
+	}
+	close(there[0]);
+	close(back[1]);
+	last_byte(back[0], there[1], false);
+	must(waitpid(child, &status, 0) == child && status == 0, "the sender fails");
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -241,7 +334,9 @@ static void run_case(void (*function)(void))
 
 int main(int argc, char **argv)
 {
-	wrong = argc > 1;
+	wrong = argc == 2;
+	if (argc > 1 && strcmp(argv[1], "last_byte") == 0)
+		return two_processes();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (!wrong || strcmp(cases[i].name, argv[1]) == 0)
 			run_case(cases[i].run);
