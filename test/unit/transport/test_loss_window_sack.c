@@ -83,6 +83,7 @@ TEST(loss_widen__follows_the_rate)
 	rig.loss.recovery.min_rtt_ns = rig.loss.recovery.srtt_ns = 1000;
 	rate(NOW_NS + 1000);
 	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
+	assert_int_equal(rig.loss.window, 2 * 600 + 150);
 	/* What was counted does not count again. */
 	ratings_before = rig.board.ratings;
 	loss_limit(&rig.loss);
