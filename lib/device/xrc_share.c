@@ -28,7 +28,6 @@
 struct xrc_link {
 	LIST_ENTRY(xrc_link) list;
 	struct pass_link pass;
-	uint32_t block; /* of the other process's numbers */
 	uint32_t epoch; /* of the target: the link is of no use when it begins anew */
 	enum xrc_link_state {
 		XRC_LINK_ASKED,
@@ -87,7 +86,7 @@ static struct xrc_link *find_of_block(const struct xrcd_member *member, uint32_t
 	struct xrc_link *link;
 
 	LIST_FOREACH (link, &member->links, list) {
-		if (link->block == block)
+		if (link->pass.block == block)
 			return link;
 	}
 	return NULL;
@@ -119,7 +118,7 @@ static int ask_for_link(struct xrcd_member *member, uint32_t srqn)
 		free(link);
 		return alias;
 	}
-	link->block = srqn >> WIRE_QPN_BLOCK_SHIFT;
+	link->pass.block = srqn >> WIRE_QPN_BLOCK_SHIFT;
 	link->epoch = qp_epoch(member->qp);
 	link->sgid_index = attr.ah_attr.grh.sgid_index;
 	link->pass.alias = (uint32_t)alias;

@@ -15,6 +15,11 @@
 #include "queue/srq.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
+#include "wire/qpn_block.h"
+
+/* A link between an XRC target and a stand-in takes at least as long: a program reads its owner's
+ * messages every 10 ms (doc/developer/sharing.md). */
+#define LINK_NS UINT64_C(10000000)
 
 /* The rows of a type: without congestion control, and with it. */
 #define KIND(type, service, sends, receives, answers)                        \
@@ -366,8 +371,8 @@ void qp_look_again(struct qp *qp)
 void qp_forget_link(struct qp *qp, const struct pass_link *link)
 {
 	pass_forget_link(qp->responder.pass, link);
-	page_wait_restart(&qp->responder.page_wait);
-	page_wait_restart(&qp->replies.page_wait);
+	if (qp->responder.pass->srqn >> WIRE_QPN_BLOCK_SHIFT == link->block)
+		page_wait_restart(&qp->responder.page_wait, LINK_NS);
 	qp_look_again(qp);
 }
 

@@ -12,6 +12,8 @@
 #include "wire/qpn_block.h"
 #include "xrc_rig.h"
 
+#define LONG_NS UINT64_C(200000000)
+
 TEST_FIXTURE(xrc_set_up, xrc_tear_down);
 
 TEST(pass__a_message_for_the_other_process_arrives_there)
@@ -166,9 +168,21 @@ TEST(pass__a_request_waits_for_its_link)
 	xrc_arrived(2, IBV_WC_SUCCESS);
 }
 
-/* How long B waits before it asks again. */
-static uint64_t next_try_ns(void)
+/* A waits for a link to the other process for so long that B is told to wait for long. Then it
+ * loses a link to the process with these numbers. Return for how long B waits after it has asked
+ * again. */
+static uint64_t wait_after_lost_link(uint32_t block)
 {
+	xrc_find_says = -EAGAIN;
+	xrc_post(xrc_far.srq, 2, 0, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	xrc_run();
+	rig.now_ns += LONG_NS;
+	end_time_out(B);
+	xrc_run();
+	assert_true(qp_deadline_ns(B->qp) - rig.now_ns >= LONG_NS);
+	xrc_link.block = block;
+	qp_forget_link(A->qp, &xrc_link);
 	end_time_out(B);
 	xrc_run();
 	return qp_deadline_ns(B->qp) - rig.now_ns;
@@ -177,20 +191,17 @@ static uint64_t next_try_ns(void)
 /* Its process closes and opens the domain again and again. */
 TEST(pass__the_wait_for_another_link_begins_anew)
 {
-	uint64_t long_ns;
-
-	xrc_find_says = -EAGAIN;
-	xrc_post(xrc_far.srq, 2, 0, 8);
-	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
-	xrc_run();
-	next_try_ns();
-	long_ns = next_try_ns();
-	qp_forget_link(A->qp, &xrc_link);
-	assert_true(next_try_ns() < long_ns);
+	assert_in_range(wait_after_lost_link(FAR >> WIRE_QPN_BLOCK_SHIFT), 10000000, 40000000);
 	xrc_find_says = 0;
 	xrc_run_with_losses();
 	end_sent(B, 3, IBV_WC_SUCCESS);
 	xrc_arrived(2, IBV_WC_SUCCESS);
+}
+
+/* Who closes the domain must not use up the retries of those who wait for others. */
+TEST(pass__a_link_to_another_process_is_not_what_is_waited_for)
+{
+	assert_true(wait_after_lost_link((FAR >> WIRE_QPN_BLOCK_SHIFT) + 1) >= LONG_NS);
 }
 
 TEST(pass__a_process_that_has_ended_is_an_error)

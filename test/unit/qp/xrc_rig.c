@@ -7,6 +7,7 @@
 #include "test.h"
 #include "queues.h"
 #include "wire/build.h"
+#include "wire/qpn_block.h"
 
 struct xrc_far xrc_far;
 struct srq *xrc_near;
@@ -82,7 +83,10 @@ int xrc_set_up(void **state)
 	assert_int_equal(ooo_pool_create(64, &rig.ooo), 0);
 	memcpy(path.sgid, A->gid, sizeof(path.sgid));
 	memcpy(path.dgid, A->gid, sizeof(path.dgid));
-	xrc_link = (struct pass_link){.qpn = STAND_IN, .alias = ALIAS, .psn = psn_make(LINK_PSN)};
+	xrc_link = (struct pass_link){.block = FAR >> WIRE_QPN_BLOCK_SHIFT,
+				      .qpn = STAND_IN,
+				      .alias = ALIAS,
+				      .psn = psn_make(LINK_PSN)};
 	assert_int_equal(path_init(&xrc_link.path, &path), 0);
 	xrc_find_says = 0;
 	xrc_passed = xrc_lose_passed = xrc_lose_answer = xrc_lose_response = 0;

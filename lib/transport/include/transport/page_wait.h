@@ -12,7 +12,8 @@
  * and otherwise the requester's acknowledgement timer. So six retries last for at least 0.7 s, and
  * for 3.2 s with a timer of 67 ms; one retry lasts for 3 ms, or 0.2 s. Of the answers that the
  * specification allows, only progress restores RNR retries. No answer at all would save them, and
- * use up the other retries, whose number is unknown here. So this time is short.
+ * use up the other retries, whose number is unknown here. So this time is short. If what it waits
+ * for begins anew (a link between processes, transport/pass.h), t is that of a new link.
  */
 #ifndef TRANSPORT_PAGE_WAIT_H
 #define TRANSPORT_PAGE_WAIT_H
@@ -52,19 +53,21 @@ static inline void page_wait_end(struct page_wait *wait)
 	*wait = (struct page_wait){.since_ns = PAGE_WAIT_NONE};
 }
 
-/** What it waits for has to begin anew. A requester that was told to wait is told so again. */
-static inline void page_wait_restart(struct page_wait *wait)
+/** What it waits for begins anew. Count as if it had taken this long so far, or less. How often the
+ * requester has asked stays, so it is told to wait as before. */
+static inline void page_wait_restart(struct page_wait *wait, uint64_t taken_ns)
 {
-	if (wait->since_ns != PAGE_WAIT_NONE)
-		wait->since_ns = PAGE_WAIT_NEW;
-	wait->waited_ns = 0;
+	if (wait->since_ns == PAGE_WAIT_NONE)
+		return;
+	wait->since_ns = PAGE_WAIT_NEW;
+	wait->waited_ns = RTE_MIN(wait->waited_ns, taken_ns);
 }
 
 /** Set the present time. */
 static inline void page_wait_tell(struct page_wait *wait, uint64_t now_ns)
 {
 	if (wait->since_ns == PAGE_WAIT_NEW)
-		wait->since_ns = now_ns;
+		wait->since_ns = now_ns - wait->waited_ns;
 	if (wait->since_ns != PAGE_WAIT_NONE)
 		wait->waited_ns = now_ns - wait->since_ns;
 }

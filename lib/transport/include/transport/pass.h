@@ -32,6 +32,7 @@ struct responder;
 /* The way to a stand-in; of the device. */
 struct pass_link {
 	struct path path;
+	uint32_t block; /* of the numbers of the process to which it leads (wire/qpn_block.h) */
 	uint32_t qpn;	/* of the stand-in */
 	uint32_t alias; /* the number by which the stand-in knows the target: answers come to it,
 			   so it tells one stand-in's answers from another's */
