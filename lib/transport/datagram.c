@@ -40,6 +40,19 @@ static void datagram_build(const struct datagram *datagram, const struct send_wq
 		packet_put_immdt(out, wqe->imm_be);
 }
 
+/* Return an empty packet for a datagram. */
+static struct packet_out *datagram_get(const struct datagram *datagram, struct packet_sink *sink,
+				       const struct send_wqe *wqe)
+{
+	const struct path *path = sq_path(datagram->sq, wqe);
+
+	return sink_begin(
+		sink, path, wqe->remote_qpn,
+		path->len +
+			(uint32_t)(sizeof(struct bth) + sizeof(struct deth) + sizeof(wqe->imm_be)) +
+			RTE_ALIGN_CEIL(wqe->length, 4) + WIRE_ICRC_LEN);
+}
+
 /* Return true for a datagram. READs, WRITEs and atomics can also be posted (sq_post), and fail. */
 static bool datagram_is(const struct send_wqe *wqe)
 {
@@ -84,7 +97,7 @@ static enum fault datagram_put(struct datagram *datagram, struct packet_sink *si
 	datagram_build(datagram, wqe, out);
 	for (uint32_t i = 0; i < count; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
-	if (sink->put(sink, out) != 0)
+	if (sink_send(sink, out) != 0)
 		return FAULT_REASON(FAULT_SEND_PROTECTION, SGL_UNMAPPED);
 	counters_add(datagram->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	pacer_sent(datagram->pacer, packet_length(out));
@@ -119,7 +132,7 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 		}
 		if (pacer_holds(datagram->pacer))
 			break;
-		out = budget > 0 && !is_lost ? sink->get(sink) : NULL;
+		out = budget > 0 && !is_lost ? datagram_get(datagram, sink, wqe) : NULL;
 		if (budget == 0 || (out == NULL && !is_lost)) {
 			*more = true;
 			break;

@@ -84,6 +84,32 @@ static enum mr_status replies_reach(const struct replies *replies, uint8_t **add
 			       touch.now, IBV_ACCESS_REMOTE_READ, touch, addr);
 }
 
+/* Return an empty packet for an answer with at most so many bytes of payload. */
+static struct packet_out *replies_get(const struct replies *replies, struct packet_sink *sink,
+				      uint32_t payload_len)
+{
+	const struct path *path = &replies->peer->path;
+
+	return sink_begin(
+		sink, path, replies->peer->qpn,
+		path->len +
+			(uint32_t)(sizeof(struct bth) + sizeof(struct aeth) + sizeof(rte_be64_t)) +
+			RTE_ALIGN_CEIL(payload_len, 4) + WIRE_ICRC_LEN);
+}
+
+/* Return the most bytes of payload that the next answer has. */
+static uint32_t replies_next_bytes(const struct replies *replies)
+{
+	const struct reply *reply;
+
+	if (replies_owe_sack(replies))
+		return SACK_BYTES_MAX;
+	if (replies->head == replies->tail)
+		return 0;
+	reply = replies_pending(replies, replies->head);
+	return reply->kind == REPLY_READ ? reply_read_len(replies, reply) : 0;
+}
+
 /* Build the next response of a READ, from the address that replies_reach has found. */
 static void replies_build_read(const struct replies *replies, const struct reply *reply,
 			       uint8_t *addr, struct packet_out *out)
@@ -159,14 +185,15 @@ static void replies_build_sack(struct replies *replies, struct packet_out *out, 
 static __rte_noinline void replies_send_introduction(struct replies *replies,
 						     struct packet_sink *sink)
 {
-	struct packet_out *out = replies_owe_response(replies) ? NULL : sink->get(sink);
+	struct packet_out *out =
+		replies_owe_response(replies) ? NULL : replies_get(replies, sink, 0);
 
 	if (out == NULL)
 		return;
 	replies_build_acknowledge(replies, out, AETH_ACK | AETH_CREDIT_NONE,
 				  psn_add(replies->introduction, -SACK_INTRODUCTION_PSNS),
 				  sack_introduction_msn(replies->introduction, replies->peer->qpn));
-	sink->put(sink, out);
+	sink_send(sink, out);
 	replies->introduces = false;
 	replies->introductions--;
 }
@@ -270,7 +297,7 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 		replies_build_empty_read(replies, reply, out);
 	else
 		replies_build_read(replies, reply, addr, out);
-	if (sink->put(sink, out) != 0)
+	if (sink_send(sink, out) != 0)
 		return FAULT_REASON(false, "the memory of the region 0x%x is not mapped any more",
 				    reply->rkey);
 	counters_add(replies->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
@@ -297,7 +324,7 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 		fault = replies_build_refusal(replies, out);
 	}
 	/* A packet without payload cannot fail here. */
-	sink->put(sink, out);
+	sink_send(sink, out);
 	return fault;
 }
 
@@ -374,13 +401,13 @@ static unsigned int replies_await_page(struct replies *replies, struct packet_si
 	replies->absent = true;
 	page_wait_begin(&replies->page_wait);
 	while (replies_take_notice(replies)) {
-		struct packet_out *out = sent < budget ? sink->get(sink) : NULL;
+		struct packet_out *out = sent < budget ? replies_get(replies, sink, 0) : NULL;
 
 		*more = out == NULL;
 		if (out == NULL)
 			break;
 		replies_build_acknowledge(replies, out, notice->syndrome, notice->psn, notice->msn);
-		sink->put(sink, out);
+		sink_send(sink, out);
 		replies->notice_due = false;
 		sent++;
 	}
@@ -413,7 +440,8 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 		}
 		if (unlikely(replies->absent))
 			replies_go_on(replies);
-		out = sent < budget ? sink->get(sink) : NULL;
+		out = sent < budget ? replies_get(replies, sink, replies_next_bytes(replies))
+				    : NULL;
 		if (out == NULL) {
 			*more = true;
 			break;

@@ -11,6 +11,7 @@
 #include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
+#include "wire/seal.h"
 
 /* Opcodes of a message, by its work request's opcode. */
 struct message_ops {
@@ -345,6 +346,44 @@ static void request_seek(struct requester *requester, const struct request *requ
 	request_unlocate(requester);
 }
 
+/* Return the bytes of a packet's frame. */
+static __rte_always_inline uint32_t request_bytes(const struct requester *requester,
+						  const struct request *request, const bool plain)
+{
+	const uint8_t opcode = (plain ? OPCODE_RC : requester->service) | request->opcode;
+	const bool has_payload = plain || (opcode_flags(opcode) & OPCODE_PAYLOAD);
+
+	return requester->peer->path.len + (uint32_t)sizeof(struct bth) +
+	       opcode_infos[opcode].ext_len +
+	       (has_payload ? RTE_ALIGN_CEIL(request->length, 4) : 0) + WIRE_ICRC_LEN;
+}
+
+/* Build a short packet where the sink offers a place, and send it. Here nobody else sees the struct
+ * packet_out, so the compiler keeps it in registers. */
+static __rte_always_inline int request_place(struct requester *requester, struct packet_sink *sink,
+					     const struct request *request,
+					     const struct packet_frag *frag, uint8_t *place)
+{
+	struct packet_out out;
+	int len;
+
+	out.frame = place;
+	request_emit(requester, request, frag, 1, &out, true);
+	len = packet_seal_piece(&out);
+	if (unlikely(len < 0))
+		return len;
+	sink->placed(sink, (uint32_t)len);
+	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out.copy_len);
+	return 0;
+}
+
+/* A packet's payload is in memory that is not mapped. */
+static __rte_noinline enum put request_unmapped(struct requester *requester, uint32_t index)
+{
+	request_stop_at(requester, index, FAULT_REASON(FAULT_SEND_PROTECTION, SGL_UNMAPPED));
+	return PUT_FAULTY;
+}
+
 /* Build a packet and send it. For a plain request `plain` is constant, and the compiler leaves out
  * what such a request cannot be. */
 static __rte_always_inline enum put put(struct requester *requester, struct packet_sink *sink,
@@ -352,10 +391,12 @@ static __rte_always_inline enum put put(struct requester *requester, struct pack
 					const struct loss_range *again, bool copy, const bool plain)
 {
 	struct request request = request_at(requester, wqe, psn, plain);
+	const struct peer *peer = requester->peer;
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	enum mr_status status;
 	struct packet_out *out;
-	uint32_t count;
+	uint32_t count, bytes;
+	uint8_t *place;
 
 	if (!plain && unlikely(again != NULL)) {
 		request_shorten(requester, again, &request);
@@ -370,18 +411,23 @@ static __rte_always_inline enum put put(struct requester *requester, struct pack
 				FAULT_SEND_PROTECTION);
 		return PUT_FAULTY;
 	}
-	out = sink->get(sink);
+	bytes = request_bytes(requester, &request, plain);
+	place = plain ? sink_offer(sink, &peer->path, peer->qpn, bytes) : NULL;
+	if (plain && likely(place != NULL)) {
+		if (request_place(requester, sink, &request, frags, place) != 0)
+			return request_unmapped(requester, requester->sq->next);
+		request_advance(requester, &request, false, true);
+		return PUT_DONE;
+	}
+	out = plain ? sink->get(sink) : sink_begin(sink, &peer->path, peer->qpn, bytes);
 	if (out == NULL) {
 		/* The list was walked for a packet that is not sent. */
 		request_unlocate(requester);
 		return PUT_NO_ROOM;
 	}
 	request_emit(requester, &request, frags, count, out, plain);
-	if (sink->put(sink, out) != 0) {
-		request_stop_at(requester, request_index(requester, &request),
-				FAULT_REASON(FAULT_SEND_PROTECTION, SGL_UNMAPPED));
-		return PUT_FAULTY;
-	}
+	if ((plain ? sink->put(sink, out) : sink_send(sink, out)) != 0)
+		return request_unmapped(requester, request_index(requester, &request));
 	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	if (!plain && unlikely(requester->pacer->rate_kbps != 0))
 		pacer_sent_request(requester->pacer, request.psn, request.psns, packet_length(out),

@@ -6,39 +6,16 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
 #include "base/copy.h"
-#include "base/guard.h"
 #include "base/tuning.h"
 #include "wire/icrc.h"
+#include "wire/seal.h"
 
 static_assert(PACKET_HDR_MAX >= sizeof(((struct path *)0)->hdr) + sizeof(struct bth) + 4 +
 					sizeof(struct atomiceth),
 	      "the longest headers, XRC's atomics over tagged IPv6, fit");
 static_assert(PACKET_HDR_MAX <= ICRC_HEADERS_MAX, "icrc_headers takes any headers");
-
-static inline void seal_ipv4(const struct packet_out *out, uint32_t l4_len)
-{
-	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(out->frame + out->l3_off);
-	uint32_t sum;
-
-	ip->total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + l4_len));
-	ip->packet_id = rte_cpu_to_be_16(out->ip_id);
-	/* RFC 1624: add the two words that change to the sum of those that do not. */
-	sum = out->ipv4_sum + ip->total_length + ip->packet_id;
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	ip->hdr_checksum = (rte_be16_t)~sum;
-}
-
-static void seal_ipv6(const struct packet_out *out, uint32_t l4_len)
-{
-	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)(out->frame + out->l3_off);
-
-	ip->payload_len = rte_cpu_to_be_16((uint16_t)l4_len);
-}
 
 static void seal_udp_checksum(const struct packet_out *out)
 {
@@ -148,25 +125,6 @@ static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, ui
 		seal->state = icrc_update(seal->state, tail, pad);
 	}
 	return 0;
-}
-
-/* Write the lengths of a packet of `len` bytes, which complete the headers. Return the number of
- * pad bytes. */
-static __rte_always_inline uint32_t seal_lengths(struct packet_out *out, uint32_t len)
-{
-	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
-	const uint32_t l4_len = len - out->l4_off;
-	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(out->frame + out->l4_off);
-	struct bth *bth = (struct bth *)(udp + 1);
-
-	bth->flags =
-		(uint8_t)((bth->flags & ~(BTH_PAD_MASK << BTH_PAD_SHIFT)) | pad << BTH_PAD_SHIFT);
-	udp->dgram_len = rte_cpu_to_be_16((uint16_t)l4_len);
-	if (out->ipv6)
-		seal_ipv6(out, l4_len);
-	else
-		seal_ipv4(out, l4_len);
-	return pad;
 }
 
 /* Write the ICRC; the last step, because the UDP checksum covers the ICRC, but not the reverse. */

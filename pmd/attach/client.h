@@ -145,6 +145,8 @@ struct share_client {
 	/* engine's thread: */
 	/* that of the last packet sent; NULL: none, or packets to that process are held */
 	struct client_direct *last_direct;
+	/* 0, or a queue pair to which short packets are built in last_direct */
+	uint32_t offer_qpn;
 	struct client_direct *aimed;   /* that of the packet that is being built, or NULL */
 	struct client_direct *placing; /* `aimed`, if the packet is in one of its buffers */
 	bool places_below;  /* isolated: the memif to the owner has packets that were not pushed */
@@ -343,6 +345,13 @@ struct client_direct *client_direct_of(struct share_client *client, uint32_t qpn
  * channel can be used. */
 bool client_has_switched(const struct share_client *client, struct client_direct *direct);
 
+/** Set client->last_direct. */
+static inline void client_set_last(struct share_client *client, struct client_direct *direct)
+{
+	client->last_direct = direct;
+	client->offer_qpn = 0;
+}
+
 /* client_packets.c; engine's thread, unless stated otherwise */
 
 /** Drop all packets that a channel holds. */
@@ -375,8 +384,7 @@ void client_directs_say_asleep(struct share_client *client, bool asleep);
 bool client_directs_wait(struct share_client *client);
 
 /* client_place.c; engine's thread: operations of port_ops */
-uint8_t *client_offer(void *client);
-bool client_suits(void *client, uint32_t qpn);
+uint8_t *client_offer(void *client, uint32_t qpn);
 bool client_aim(void *client, uint32_t qpn);
 uint8_t *client_place(void *client, uint32_t len);
 void client_placed(void *client, uint32_t len);

@@ -273,6 +273,7 @@ static void client_close_direct(struct share_client *client, uint8_t index)
 	struct client_direct *direct = client->directs[index];
 
 	direct->state = DIRECT_CLOSED;
+	client->offer_qpn = 0;
 	client_set_routes(client, &direct->offer, direct_route(direct, index),
 			  client_other_route(client, direct));
 	client_drop_held(client, direct);
@@ -287,7 +288,7 @@ static void client_remove_direct(struct share_client *client, uint8_t index)
 	client->directs[index] = NULL;
 	pthread_mutex_unlock(&client->directs_lock);
 	if (client->last_direct == direct)
-		client->last_direct = NULL;
+		client_set_last(client, NULL);
 	if (client->aimed == direct)
 		client->aimed = client->placing = NULL;
 	direct_destroy(client, direct);

@@ -57,7 +57,7 @@ static uint16_t direct_put(struct share_client *client, struct client_direct *di
 		return 0;
 	rte_pktmbuf_free_bulk(mbufs, put);
 	direct->touched = true;
-	client->last_direct = direct;
+	client_set_last(client, direct);
 	client->expects_long = false;
 	return put;
 }
@@ -80,7 +80,7 @@ static void direct_send_held(struct share_client *client, struct client_direct *
 	held->tried_ns = now;
 	if (held->count == 0)
 		return;
-	client->last_direct = NULL;
+	client_set_last(client, NULL);
 	if (now - held->since_ns >= HELD_NS) {
 		held->given_up = true;
 		client_drop_held(client, direct);
@@ -117,7 +117,7 @@ void client_direct_send(struct share_client *client, struct client_direct *direc
 		sent = (uint16_t)(sent +
 				  held_add(held, client->port, mbufs + sent, (uint16_t)(n - sent)));
 	/* No packet that is built in the channel overtakes those. */
-	client->last_direct = NULL;
+	client_set_last(client, NULL);
 	client_drop(client, direct, mbufs + sent, (uint16_t)(n - sent));
 }
 

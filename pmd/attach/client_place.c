@@ -3,9 +3,8 @@
  * Builds packets in the memory of a direct channel. Whatever cannot be placed takes an mbuf, and
  * waits there for room.
  *
- * A short packet to a process that needs no ICRC is built beside its word. Its receiver is known
- * only when it is built. So it is built for the channel that was used last, which is most often the
- * right one. If it is another one, the packet is moved out of that place.
+ * A short packet to a process that needs no ICRC is built beside its word. Most packets are to the
+ * same queue pair as the one before, so its channel is known.
  *
  * The way to store long packets follows the channel's measurements (base/meter.h).
  */
@@ -33,6 +32,17 @@ void client_direct_make_room(struct client_direct *direct, uint32_t n)
 		direct_look(&direct->tx);
 }
 
+/* Send by a channel from now on. The order among packets of one channel is the order in which they
+ * are placed; packets that were placed in another channel are put now, because `push` knows one. */
+static void client_turn_to(struct share_client *client, struct client_direct *direct)
+{
+	if (likely(client->last_direct == direct))
+		return;
+	if (client->last_direct)
+		client_direct_show(client, client->last_direct);
+	client_set_last(client, direct);
+}
+
 static inline uint8_t *direct_offer(struct direct_tx *tx)
 {
 	if (likely(tuning.prefetch))
@@ -46,24 +56,33 @@ static __rte_noinline uint8_t *direct_look_and_offer(struct direct_tx *tx)
 	return direct_offer(tx);
 }
 
-uint8_t *client_offer(void *arg)
+/* Let short packets to a queue pair be built in its channel. Return false if they cannot be. */
+static __rte_noinline bool client_begin_offers(struct share_client *client, uint32_t qpn)
 {
-	struct share_client *client = arg;
-	struct client_direct *direct = client->last_direct;
+	struct client_direct *direct = client_direct_of(client, qpn);
 
-	client->placing = NULL;
-	if (!direct || direct->state != DIRECT_OPEN || !client->spares_icrc)
-		return NULL;
-	if (unlikely(direct->tx.staged == 0 && direct_used(&direct->tx) >= DIRECT_SLOTS / 2))
-		return direct_look_and_offer(&direct->tx);
-	return direct_offer(&direct->tx);
+	/* Packets that wait were sent before. */
+	if (!direct || !client->spares_icrc || direct->held.count > 0 ||
+	    !client_has_switched(client, direct))
+		return false;
+	client_turn_to(client, direct);
+	client->offer_qpn = qpn;
+	return true;
 }
 
-bool client_suits(void *arg, uint32_t qpn)
+uint8_t *client_offer(void *arg, uint32_t qpn)
 {
 	struct share_client *client = arg;
+	struct direct_tx *tx;
 
-	return client_direct_of(client, qpn) == client->last_direct;
+	client->placing = NULL;
+	/* A program may name the peer 0, too. */
+	if (unlikely(qpn != client->offer_qpn || qpn == 0) && !client_begin_offers(client, qpn))
+		return NULL;
+	tx = &client->last_direct->tx;
+	if (unlikely(tx->staged == 0 && direct_used(tx) >= DIRECT_SLOTS / 2))
+		return direct_look_and_offer(tx);
+	return direct_offer(tx);
 }
 
 bool client_aim(void *arg, uint32_t qpn)
@@ -85,10 +104,7 @@ uint8_t *client_place(void *arg, uint32_t len)
 	if (unlikely(len > DIRECT_BUFFER_BYTES || direct->held.count > 0 ||
 		     !client_has_switched(client, direct)))
 		return NULL;
-	/* The order among packets of one channel is the order in which they are placed; packets
-	 * that were placed in another channel are put now, because `push` knows one. */
-	if (client->last_direct && client->last_direct != direct)
-		client_direct_show(client, client->last_direct);
+	client_turn_to(client, direct);
 	if (direct->tx.staged == 0)
 		client_direct_make_room(direct, DIRECT_STAGED_MAX);
 	if (unlikely(!direct_has_place(&direct->tx)))
@@ -106,7 +122,6 @@ static __rte_noinline void client_placed_in_buffer(struct share_client *client, 
 	direct_placed(&direct->tx, len, 0);
 	direct->touched = true;
 	direct->held.given_up = false;
-	client->last_direct = direct;
 	client->placing = NULL;
 	client->expects_long = len >= METER_LONG;
 	if (client->expects_long)

@@ -378,7 +378,6 @@ const struct port_ops client_port_ops = {
 	.tx_burst = client_tx_burst,
 	.expect = client_expect,
 	.offer = client_offer,
-	.suits = client_suits,
 	.place = client_place,
 	.aim = client_aim,
 	.placed = client_placed,

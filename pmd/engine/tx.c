@@ -18,9 +18,7 @@
 #include "telemetry/counters.h"
 #include "wire/opcode.h"
 
-static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struct bth) + 4 +
-					  sizeof(struct atomiceth),
-	      "any headers fit into an offer, and what is built there may still turn out longer");
+static_assert(PORT_OFFER_BYTES == SINK_OFFER_BYTES, "what fits into an offer fits into its place");
 
 #define IN_PLACE_MIN  1024 /* bytes: below this, two more buffers cost as much as the copy saves */
 #define HEADERS_AHEAD 4	   /* buffers whose first lines are being prefetched for writing */
@@ -194,24 +192,12 @@ static bool tx_is_full(struct tx *tx)
 	return !port->ops->has_room(port->ops_arg);
 }
 
-/*
- * Return the port's place for a short packet to another process of this host, if the next packet is
- * probably short, as the last was: such a packet needs no buffer. Packets that wait in buffers must
- * be sent first.
- */
-static uint8_t *tx_find_offer(const struct tx *tx)
-{
-	const struct port *port = tx->port;
-
-	if (!tx->was_short || tx->count > 0 || !tx->connected)
-		return NULL;
-	return port->ops->offer(port->ops_arg);
-}
-
 /* Return a place for the next packet. The port and the loopback must both have room, because the
  * packet's destination is known only when it is built. */
-static __rte_noinline struct packet_out *tx_find_next(struct tx *tx)
+static struct packet_out *tx_get(struct packet_sink *sink)
 {
+	struct tx *tx = (struct tx *)(void *)sink;
+
 	if (tx->count == TX_BATCH || tx->placed == TX_BATCH)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
@@ -220,10 +206,9 @@ static __rte_noinline struct packet_out *tx_find_next(struct tx *tx)
 		tx->current = tx_next_buffer(tx);
 	if (unlikely(!tx->current))
 		goto stuck;
-	tx->offer = tx_find_offer(tx);
-	if (!tx->offer && likely(tuning.prefetch))
+	if (likely(tuning.prefetch))
 		port_expect(tx->port, tx->count, PACKET_HDR_MAX);
-	tx->out.frame = tx->offer ? tx->offer : rte_pktmbuf_mtod(tx->current, uint8_t *);
+	tx->out.frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
 	return &tx->out;
 stuck:
 	if (!tx->stuck)
@@ -232,18 +217,32 @@ stuck:
 	return NULL;
 }
 
-static struct packet_out *tx_get(struct packet_sink *sink)
+/* Return true if the headers that a frame begins with stay on this host. */
+static bool tx_is_local(const struct tx *tx, const uint8_t *headers)
+{
+	return memcmp(headers, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
+}
+
+/* Return the port's place for a short packet to another process of this host. Packets that wait in
+ * buffers must be sent first. */
+static uint8_t *tx_offer(struct packet_sink *sink, const struct path *path, uint32_t qpn)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 
-	/* The last packet was built in an offered place, and what allowed that is still so. */
-	if (tx->offer_qpn != 0 && tx->placed < TX_BATCH && tx->count == 0) {
-		tx->offer = tx->port->ops->offer(tx->port->ops_arg);
-		tx->out.frame = tx->offer;
-		if (likely(tx->offer))
-			return &tx->out;
-	}
-	return tx_find_next(tx);
+	if (!tx->offers || tx->count > 0 || !tx_is_local(tx, path->hdr))
+		return NULL;
+	if (unlikely(tx->placed == TX_BATCH))
+		tx_flush(tx);
+	return tx->port->ops->offer(tx->port->ops_arg, qpn);
+}
+
+static void tx_placed(struct packet_sink *sink, uint32_t len)
+{
+	struct tx *tx = (struct tx *)(void *)sink;
+
+	tx->port->ops->placed(tx->port->ops_arg, len);
+	tx->placed++;
+	tx->placed_bytes += len;
 }
 
 /* Copy a multicast packet to ourselves, because our own queue pairs may be in the group. Without a
@@ -257,12 +256,6 @@ static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 		return;
 	}
 	tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
-}
-
-/* Return true if a packet stays on this host. */
-static bool tx_is_local(const struct tx *tx, const struct packet_out *out)
-{
-	return memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
 }
 
 static const struct bth *tx_bth(const struct packet_out *out)
@@ -434,47 +427,7 @@ static bool tx_may_place(const struct tx *tx, const struct packet_out *out, bool
 static bool tx_wants_place(const struct tx *tx, const struct packet_out *out)
 {
 	return out->payload_len >= PLACE_MIN ||
-	       (out->unsealed && !tx->was_short && tx->port->ops->offer);
-}
-
-/* Return true if a packet may be built in a place that the port offers, if it offers any. */
-static bool tx_is_short(const struct packet_out *out)
-{
-	return out->unsealed && packet_length(out) <= PORT_OFFER_BYTES;
-}
-
-/* Return true if a packet to a queue pair may be sent from the offered place. Most packets are to
- * the same one as the packet before: the port is asked once in a pass. */
-static bool tx_suits(struct tx *tx, uint32_t qpn)
-{
-	const struct port *port = tx->port;
-
-	if (likely(qpn == tx->offer_qpn && qpn != 0))
-		return true;
-	tx->offer_qpn = qpn;
-	return port->ops->suits(port->ops_arg, qpn);
-}
-
-/* Finish a packet that is built in the offered place. 0 or -EFAULT. */
-static __rte_always_inline int tx_put_in_offer(struct tx *tx, struct packet_out *out)
-{
-	const struct port *port = tx->port;
-	const int len = packet_seal(out);
-
-	if (unlikely(len < 0))
-		return len;
-	port->ops->placed(port->ops_arg, (uint32_t)len);
-	tx->placed++;
-	tx->placed_bytes += (uint32_t)len;
-	return 0;
-}
-
-/* Move the headers of a packet that does not suit the offered place to the buffer. */
-static void tx_leave_offer(struct tx *tx, struct packet_out *out)
-{
-	out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
-	memcpy(out->frame, tx->offer, out->hdr_len);
-	tx->offer = NULL;
+	       (out->unsealed && tx->port->ops->offer && packet_length(out) > PORT_OFFER_BYTES);
 }
 
 /*
@@ -503,11 +456,7 @@ static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out
 	struct rte_mbuf *mbuf = tx->current;
 	int len;
 
-	if (unlikely(tx->offer != NULL))
-		tx_leave_offer(tx, out);
 	out->udp_sum_by_port = tx->port->sums_udp;
-	tx->offer_qpn = 0;
-	tx->was_short = tx->port->ops->offer && tx_is_short(out);
 	if (tx_wants_place(tx, out) && !to_group && tx_may_place(tx, out, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
@@ -547,12 +496,10 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	uint32_t qpn;
 
 	out->ip_id = tx_next_id(tx, out->again);
-	if (!tx_is_local(tx, out))
+	if (!tx_is_local(tx, out->frame))
 		return tx_put_in_buffer(tx, out, false, 0);
 	qpn = tx_qpn(out);
 	out->unsealed = port->spares_icrc || port->own_qpn_count == 0;
-	if (tx->offer && likely(tx_is_short(out) && tx_suits(tx, qpn)))
-		return tx_put_in_offer(tx, out);
 	return tx_put_in_buffer(tx, out, true, qpn);
 }
 
@@ -597,6 +544,8 @@ void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 	memset(tx, 0, sizeof(*tx));
 	tx->sink.get = tx_get;
 	tx->sink.put = tx_put;
+	tx->sink.offer = tx_offer;
+	tx->sink.placed = tx_placed;
 	tx->sink.ask = tx_ask;
 	tx->port = port;
 	tx->counters = counters;

@@ -12,6 +12,7 @@
 #include "sim_inside.h"
 #include "transport/pacer.h"
 #include "wire/headers.h"
+#include "wire/icrc.h"
 #include "wire/packet.h"
 
 static struct packet_out *send_get(struct packet_sink *sink)
@@ -26,6 +27,18 @@ static struct packet_out *send_get(struct packet_sink *sink)
 	engine->out_taken = true;
 	engine->out_failed = false;
 	return &engine->out;
+}
+
+/* Offer a place for every second short packet. */
+static uint8_t *send_offer(struct packet_sink *sink, const struct path *path, uint32_t qpn)
+{
+	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
+
+	(void)path, (void)qpn;
+	sim_check(engine->host->sim, !engine->out_taken,
+		  "host %d: a packet was taken and never put", engine->host->number);
+	return engine->tx_room > 0 && engine->host->sim->packets % 2 == 0 ? engine->out.frame
+									  : NULL;
 }
 
 /* A paced queue pair keeps to its rate over any time, except for the allowed burst. */
@@ -129,12 +142,43 @@ void engine_send(struct end *end, const uint8_t *bytes, uint32_t len)
 	send_by_port(host, bytes, len);
 }
 
+/* Send the sealed packet. */
+static void send_sealed(struct sim_engine *engine, uint32_t len)
+{
+	const uint8_t *frame = engine->out.frame;
+	struct packet packet;
+
+	check_frame(engine, len, &packet);
+	engine->host->sim->packets++;
+	forge_sent(engine->running, frame, len);
+	engine_send(engine->running, frame, len);
+	if (!is_to_group(frame))
+		soft_sent(engine->running, &packet);
+}
+
+/* What is built in an offered place has no ICRC, which receivers here check. */
+static void send_placed(struct packet_sink *sink, uint32_t len)
+{
+	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
+	uint8_t *frame = engine->out.frame;
+	struct packet packet;
+	uint32_t icrc;
+
+	engine->tx_room--;
+	sim_check(engine->host->sim,
+		  len <= SINK_OFFER_BYTES && packet_parse(frame, len, false, &packet) == PACKET_OK,
+		  "host %d: built a bad packet in an offered place", engine->host->number);
+	icrc = icrc_headers(packet.l3, packet.l3_len, packet.headers_len);
+	icrc_store(icrc_update(icrc, packet.payload, packet.payload_len + packet.pad),
+		   frame + len - WIRE_ICRC_LEN);
+	send_sealed(engine, len);
+}
+
 static int send_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
 	struct sim *sim = engine->host->sim;
 	const int len = packet_seal(out);
-	struct packet packet;
 
 	sim_check(sim, engine->out_taken || engine->out_failed,
 		  "host %d: a packet was put and not taken", engine->host->number);
@@ -142,12 +186,7 @@ static int send_put(struct packet_sink *sink, struct packet_out *out)
 	engine->out_failed = len < 0;
 	if (len < 0)
 		return len;
-	check_frame(engine, (uint32_t)len, &packet);
-	sim->packets++;
-	forge_sent(engine->running, out->frame, (uint32_t)len);
-	engine_send(engine->running, out->frame, (uint32_t)len);
-	if (!is_to_group(out->frame))
-		soft_sent(engine->running, &packet);
+	send_sealed(engine, (uint32_t)len);
 	return 0;
 }
 
@@ -181,7 +220,11 @@ static enum sink_knows send_ask(struct packet_sink *sink, const struct path *pat
 
 void send_start(struct sim_engine *engine)
 {
-	engine->sink = (struct packet_sink){.get = send_get, .put = send_put, .ask = send_ask};
+	engine->sink = (struct packet_sink){.get = send_get,
+					    .put = send_put,
+					    .ask = send_ask,
+					    .offer = send_offer,
+					    .placed = send_placed};
 	if (engine->out.frame == NULL)
 		engine->out.frame = malloc(PACKET_FRAME_MAX);
 	sim_check(engine->host->sim, engine->out.frame != NULL, "out of memory");

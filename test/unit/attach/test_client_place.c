@@ -196,7 +196,7 @@ TEST(client_placed__short_and_long_packets_keep_their_order)
 	uint8_t *at;
 
 	build(0, 1);
-	at = client_offer(&client);
+	at = client_offer(&client, BLOCK(0));
 	assert_non_null(at);
 	memset(at, 7, 64);
 	client_placed(&client, 64);
@@ -205,6 +205,80 @@ TEST(client_placed__short_and_long_packets_keep_their_order)
 	take(0, 1);
 	take_of(0, 7, 64);
 	take(0, 2);
+}
+
+/* Build a short packet where the channel to a peer offers a place. */
+static void offer(uint16_t number, uint8_t byte)
+{
+	uint8_t *at = client_offer(&client, BLOCK(number));
+
+	assert_non_null(at);
+	memset(at, byte, 64);
+	client_placed(&client, 64);
+}
+
+/* Each packet goes to the process that has its queue pair. */
+TEST(client_offer__in_the_channel_of_the_queue_pair)
+{
+	open_channel(1);
+	offer(0, 1);
+	offer(0, 2);
+	offer(1, 3);
+	offer(0, 4);
+	client_push(&client);
+	take_of(0, 1, 64);
+	take_of(0, 2, 64);
+	take_of(0, 4, 64);
+	take_of(1, 3, 64);
+	assert_false(has_packets(0));
+	assert_false(has_packets(1));
+}
+
+TEST(client_offer__only_where_a_packet_may_be_built)
+{
+	assert_null(client_offer(&client, BLOCK(1)));
+	assert_null(client_offer(&client, 0));
+	client.spares_icrc = false;
+	assert_null(client_offer(&client, BLOCK(0)));
+	client.spares_icrc = true;
+	offer(0, 1);
+	/* Packets that were sent through the owner must not be overtaken. */
+	open_channel(1);
+	client.rings[SHARE_RING_TX].own++;
+	assert_null(client_offer(&client, BLOCK(1)));
+	client.rings[SHARE_RING_TX].own--;
+	offer(1, 2);
+	/* Nor packets that wait for room. */
+	client.directs[0]->held.count++;
+	assert_null(client_offer(&client, BLOCK(0)));
+	client.directs[0]->held.count--;
+	offer(0, 3);
+	client_push(&client);
+	take_of(0, 1, 64);
+	take_of(0, 3, 64);
+	take_of(1, 2, 64);
+}
+
+TEST(client_offer__not_in_a_channel_that_was_closed)
+{
+	offer(0, 1);
+	client_push(&client);
+	/* The packet is still in the channel. */
+	client.page->directs[0] = 0;
+	client_directs_look(&client);
+	assert_null(client_offer(&client, BLOCK(0)));
+}
+
+TEST(client_offer__no_more_than_the_channel_has_room_for)
+{
+	for (uint32_t i = 0; i < DIRECT_SLOTS; i++) {
+		offer(0, 1);
+		if (i % 16 == 15)
+			client_push(&client);
+	}
+	assert_null(client_offer(&client, BLOCK(0)));
+	take_of(0, 1, 64);
+	offer(0, 2);
 }
 
 /* `push` knows one channel only. */

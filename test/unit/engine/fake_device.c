@@ -103,11 +103,15 @@ static void fake_name_payload(struct packet_out *out, const struct qp *qp)
 
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
+	struct path path;
+
+	memcpy(path.hdr, qp->dst_mac, sizeof(qp->dst_mac));
 	(void)now_ns;
 	count_to(&qp->runs, qp->runs + 1);
 	qp->ran_untold = fake_cq && fake_cq->source.pending == 0;
 	while (__atomic_load_n(&qp->to_send, __ATOMIC_ACQUIRE) > 0 && budget-- > 0) {
-		struct packet_out *out = sink->get(sink);
+		struct packet_out *out =
+			sink_begin(sink, &path, fake_peer_qpn, FAKE_FRAME_LEN + qp->payload_len);
 
 		if (!out)
 			return true;
@@ -118,7 +122,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		out->payload_len = 0;
 		if (qp->payload)
 			fake_name_payload(out, qp);
-		if (sink->put(sink, out) != 0)
+		if (sink_send(sink, out) != 0)
 			count_to(&qp->faults, qp->faults + 1);
 		count_to(&qp->to_send, qp->to_send - 1);
 	}

@@ -31,18 +31,12 @@ static uint8_t *places_place(void *arg, uint32_t len)
 						      : NULL;
 }
 
-static uint8_t *places_offer(void *arg)
+static uint8_t *places_offer(void *arg, uint32_t qpn)
 {
-	(void)arg;
-	return places.placed - places.pushed < places.offers ? places.frames[places.placed % PLACES]
-							     : NULL;
-}
-
-static bool places_suits(void *arg, uint32_t qpn)
-{
-	(void)arg;
-	(void)qpn;
-	return places.suits;
+	(void)arg, (void)qpn;
+	return places.suits && places.placed - places.pushed < places.offers
+		       ? places.frames[places.placed % PLACES]
+		       : NULL;
 }
 
 static void places_placed(void *arg, uint32_t len)
@@ -128,7 +122,6 @@ void places_begin(void)
 		.has_room = places_has_room,
 		.place = places_place,
 		.offer = places_offer,
-		.suits = places_suits,
 		.placed = places_placed,
 		.push = places_push,
 		.link_up = places_link_up,

@@ -29,6 +29,7 @@ struct tx {
 	struct dma *dma;	/* memory from which packets may be sent in place; NULL: none */
 	const uint32_t *groups; /* number of multicast groups that we have joined, or NULL */
 	bool connected;	     /* false: packets reach nobody and are dropped, as without a cable */
+	bool offers;	     /* the port may offer places for short packets, in this pass */
 	bool stuck;	     /* a packet was requested since tx_begin, but there was no room */
 	bool given_up;	     /* a wait for room timed out, and the port has taken nothing since */
 	uint16_t next_ip_id; /* IPv4 identification of the next packet */
@@ -38,13 +39,8 @@ struct tx {
 	uint32_t stored[STORE_WAYS]; /* placed packets, by the way their payload is stored */
 	uint32_t store_trials;	     /* port.place_trials at the last push */
 	uint64_t pending_bytes;
-	struct rte_mbuf *current; /* returned by get, not yet passed to put */
-	uint8_t *offer;	    /* get returned the port's place for short packets instead; or NULL */
-	uint32_t offer_qpn; /* the last packet passed to put was built there, to this queue pair;
-			       else
-			       0 */
-	bool was_short;	    /* the last packet passed to put could have been built there */
-	uint32_t spares;    /* buffers in which the next packets are built */
+	struct rte_mbuf *current;	  /* returned by get, not yet passed to put */
+	uint32_t spares;		  /* buffers in which the next packets are built */
 	struct rte_mbuf *spare[TX_BATCH]; /* the last element is used next */
 	struct rte_mbuf *pending[TX_BATCH];
 	/* what the port has dropped, as counted */
@@ -96,7 +92,7 @@ void tx_send_held(struct tx *tx);
 /** Begin a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
 {
-	tx->offer_qpn = 0;
+	tx->offers = tx->port->ops->offer && tx->port->spares_icrc && tx->connected;
 	tx->stuck = false;
 	if (unlikely(tx->port->tx_held > 0))
 		tx_send_held(tx);

@@ -114,11 +114,9 @@ struct port_ops {
 	/*
 	 * For short packets to processes on this host, from a port that spares the ICRC; NULL:
 	 * short packets are sent as all others. `offer` returns a buffer of PORT_OFFER_BYTES for
-	 * the next packet, or NULL. `suits` tells if a packet to a queue pair may be sent from
-	 * there.
+	 * the next packet, which is to a queue pair, or NULL.
 	 */
-	uint8_t *(*offer)(void *arg);
-	bool (*suits)(void *arg, uint32_t qpn);
+	uint8_t *(*offer)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
 	/* For a port whose other end takes packets from memory: tell how many of those on the way
