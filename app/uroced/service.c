@@ -14,8 +14,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PASSED_MAX 64 /* sockets and tables */
-#define FIRST_FD   3  /* sd_listen_fds(3): the passed descriptors begin here */
+#include "config/settings.h"
+#include "owner/serve.h"
+
+/* Sockets, and what is kept for each port. */
+#define PASSED_MAX (SERVE_PASSED + SETTINGS_PORTS_MAX * (1 + SERVE_SLOW_FDS))
+#define FIRST_FD   3 /* sd_listen_fds(3): the passed descriptors begin here */
 
 void service_path(int fd, char *path, size_t size)
 {
@@ -204,7 +208,8 @@ int service_set_main(pid_t pid)
 
 bool service_keeps(void)
 {
-	return getenv("NOTIFY_SOCKET") && service_number("FDSTORE") > 0;
+	/* An uroced of one command is no service, though its command may be in one. */
+	return getenv("NOTIFY_SOCKET") && !getenv("UROCED_PARENT") && service_number("FDSTORE") > 0;
 }
 
 int service_keep_table(int fd, size_t number)

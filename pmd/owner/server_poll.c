@@ -120,8 +120,12 @@ bool server_poll_waits(struct server *server)
 {
 	const uint64_t now_ns = server->tenants.are_many ? event_now_ns() : 0;
 
+	/* What waits may be for a program that is not back: serve_longest_ms looks again soon. */
 	if (unlikely(server->resume.gathers))
 		return false;
+	/* Nothing tells the port's descriptor of these any more. */
+	if (unlikely(server->uplink.held_count > 0))
+		return true;
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
 

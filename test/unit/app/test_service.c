@@ -126,6 +126,32 @@ static int take_tables(void)
 	return fcntl(5, F_GETFD) >= 0 || fcntl(6, F_GETFD) >= 0 || getenv("LISTEN_FDNAMES") ? 3 : 0;
 }
 
+/* Two sockets of 32, and all that can be kept for sixteen ports. */
+static int take_the_most(void)
+{
+	char names[4096] = "uroced.socket:uroced.socket";
+	const int end = 3 + 32 + 16 * 3;
+
+	place_socket(3, SOCK_SEQPACKET, true);
+	place_socket(4, SOCK_SEQPACKET, true);
+	for (int fd = 5; fd < end; fd++) {
+		if (dup2(1, fd) != fd)
+			abort();
+		strcat(names, ":" SERVICE_LATE);
+	}
+	tell(getpid(), "80");
+	setenv("LISTEN_FDNAMES", names, 1);
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) == 2 &&
+			       fcntl(end - 1, F_GETFD) < 0
+		       ? 0
+		       : 1;
+}
+
+TEST(passed_take__takes_all_that_can_be_kept)
+{
+	assert_int_equal(in_child(take_the_most), 0);
+}
+
 TEST(passed_take__knows_tables_by_their_names)
 {
 	assert_int_equal(in_child(take_tables), 0);
@@ -189,6 +215,10 @@ static int keep_table(void)
 	if (service_keeps())
 		return 3;
 	setenv("FDSTORE", "8", 1);
+	setenv("UROCED_PARENT", "1", 1);
+	if (service_keeps())
+		return 7;
+	unsetenv("UROCED_PARENT");
 	if (!service_keeps() || service_keep_table(1, 7) != 0)
 		return 4;
 	/* The earlier one goes first. */

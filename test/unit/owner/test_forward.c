@@ -792,7 +792,9 @@ TEST(server_poll_run__lets_packets_wait_while_the_owner_gathers)
 		assert_int_equal(server_poll_run(&server), 1);
 		assert_int_equal(server_poll_run(&server), 0);
 		assert_int_equal(receive_by(1), 1);
+		assert_false(server_poll_waits(&server));
 		end_gathering();
+		assert_true(server_poll_waits(&server));
 		assert_int_equal(server_poll_run(&server), 2);
 		assert_int_equal(server.uplink.held_count, 0);
 		assert_int_equal(receive_by(1), 1);
