@@ -10,11 +10,12 @@
 #include "base/reason.h"
 #include "base/verbs_later.h"
 
-#define SEEN(value)	value
-#define DRIVER(value)	value
-#define PROVIDER(value) value
-#define UNKNOWN		UINT64_MAX
-#define HAS		0
+#define SEEN(value)	 value
+#define DRIVER(value)	 value
+#define PROVIDER(value)	 value
+#define UNKNOWN		 UINT64_MAX
+#define NOT_TAKEN(value) UNKNOWN
+#define HAS		 0
 
 static const struct {
 	const char *option, *name;

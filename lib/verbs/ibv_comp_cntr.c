@@ -38,9 +38,10 @@ int later_query_comp_cntr_caps(struct ibv_context *ibv, struct later_comp_cntr_c
 		.max_counters = DEVICE_MAX_COMP_CNTR,
 		.supported_qp_attach_ops = COMP_CNTR_SUPPORTED,
 	};
+	int rc = context_is_orphan(ibv) ? -ENODEV : like_refuses(LIKE_LACKS_comp_cntr);
 
-	if (context_is_orphan(ibv))
-		return face_errno(-ENODEV);
+	if (rc != 0)
+		return face_errno(rc);
 	/* The caller's struct may be older or newer than ours. */
 	memset(caps, 0, caps_bytes);
 	memcpy(caps, &answer, RTE_MIN(caps_bytes, sizeof(answer)));
@@ -56,6 +57,9 @@ struct later_comp_cntr *later_create_comp_cntr(struct ibv_context *ibv,
 
 	if (context_is_orphan(ibv))
 		return face_null(-ENODEV);
+	rc = like_refuses(LIKE_LACKS_comp_cntr);
+	if (rc != 0)
+		return face_null(rc);
 	if (attr->comp_mask != 0)
 		return face_null(-EOPNOTSUPP);
 	if (attr->flags != 0 || attr->type > LATER_COMP_CNTR_BYTES)

@@ -93,8 +93,8 @@ static int check_like(size_t length, unsigned int access)
 	const uint64_t most = like_most(LIKE_max_mr_size, DEVICE_MAX_MR_BYTES);
 	int rc = access & IBV_ACCESS_ON_DEMAND ? like_refuses(LIKE_LACKS_odp) : 0;
 
-	if (rc == 0 && (access & (LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT)))
-		rc = like_refuses(LIKE_LACKS_flush);
+	if (rc == 0)
+		rc = like_check_access(access);
 	if (rc == 0 && length > most)
 		rc = CALL_REASON(-EINVAL, "max_mr_size is 0x%" PRIx64, most);
 	return rc;
@@ -332,6 +332,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	rc = like_refuses(LIKE_LACKS_rereg);
+	if (rc == 0)
+		rc = check_like(flags & IBV_REREG_MR_CHANGE_TRANSLATION ? length : 0,
+				flags & IBV_REREG_MR_CHANGE_ACCESS ? change.access : 0);
 	if (rc == 0)
 		rc = check_change(mr, &change);
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: modify, query, destroy, attach to multicast groups. */
+#include "device/limits.h"
 #include "device/mcast.h"
 #include "device/xrcd.h"
 #include "qp/qp.h"
@@ -53,7 +54,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (qp->is_away)
 		return face_errno(CALL_REASON(
 			-EOPNOTSUPP, "the queue pair is of another process of its domain"));
-	if (mask & IBV_QP_AV) {
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		rc = like_check_access((unsigned int)attr->qp_access_flags);
+	if (rc == 0 && (mask & IBV_QP_AV)) {
 		rc = check_modify(context, qp, attr, mask, &dest_qpn);
 		if (rc == 0)
 			rc = path_resolve(qp->device, &attr->ah_attr, ibv->qp_num, dest_qpn, &path);
@@ -79,8 +82,11 @@ int modify_qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *a
 {
 	struct face_context *context = face_context(ibv->context);
 	struct face_qp *qp = face_qp(ibv);
-	int rc = context_lock(context);
+	int rc;
 
+	if (like_most(LIKE_qp_rate_limit_max, DEVICE_MAX_RATE_KBPS) == 0)
+		return face_errno(CALL_REASON(-EINVAL, "qp_rate_limit_max is 0"));
+	rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);
 	rc = qp_limit_rate(qp->qp, attr);
@@ -106,6 +112,8 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_un
 	init->recv_cq = ibv->recv_cq;
 	init->srq = ibv->srq;
 	init->qp_type = ibv->qp_type;
+	qp_limit_cap(ibv->qp_type, &attr->cap);
+	init->cap = attr->cap;
 	return 0;
 }
 

@@ -227,7 +227,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.waiting = &qp->home->waiting,
 		.max_rd_atomic = (uint8_t)like_most(LIKE_max_qp_init_rd_atom, DEVICE_MAX_RD_ATOMIC),
 		.max_dest_rd_atomic = (uint8_t)like_most(LIKE_max_qp_rd_atom, DEVICE_MAX_RD_ATOMIC),
-		.max_rate_kbps = DEVICE_MAX_RATE_KBPS,
+		.max_rate_kbps = (uint32_t)like_most(LIKE_qp_rate_limit_max, DEVICE_MAX_RATE_KBPS),
 		.cc = device_engine_cc(qp->home),
 		.port_mtu = qp->device->mtu,
 	};
@@ -263,6 +263,17 @@ static int alloc_qpn(struct face_qp *qp)
 	return qpn;
 }
 
+void qp_limit_cap(enum ibv_qp_type type, struct ibv_qp_cap *cap)
+{
+	*cap = (struct ibv_qp_cap){
+		.max_send_wr = (uint32_t)like_most(LIKE_max_qp_wr, cap->max_send_wr),
+		.max_recv_wr = (uint32_t)like_most(LIKE_max_qp_wr, cap->max_recv_wr),
+		.max_send_sge = (uint32_t)like_most(LIKE_max_send_sge, cap->max_send_sge),
+		.max_recv_sge = (uint32_t)like_most(LIKE_max_recv_sge, cap->max_recv_sge),
+		.max_inline_data = RTE_MIN(cap->max_inline_data, max_inline(type)),
+	};
+}
+
 /* Tell the program what it has. A queue has more than was asked for, but no more than the device of
  * --like grants. */
 static void grant(const struct face_qp *qp, struct ibv_qp_init_attr_ex *attr,
@@ -273,13 +284,8 @@ static void grant(const struct face_qp *qp, struct ibv_qp_init_attr_ex *attr,
 
 		sq->max_inline = RTE_MIN(sq->max_inline, max_inline(attr->qp_type));
 	}
-	attr->cap = (struct ibv_qp_cap){
-		.max_send_wr = (uint32_t)like_most(LIKE_max_qp_wr, granted->max_send_wr),
-		.max_recv_wr = (uint32_t)like_most(LIKE_max_qp_wr, granted->max_recv_wr),
-		.max_send_sge = (uint32_t)like_most(LIKE_max_send_sge, granted->max_send_sge),
-		.max_recv_sge = (uint32_t)like_most(LIKE_max_recv_sge, granted->max_recv_sge),
-		.max_inline_data = RTE_MIN(granted->max_inline_data, max_inline(attr->qp_type)),
-	};
+	attr->cap = *granted;
+	qp_limit_cap(attr->qp_type, &attr->cap);
 }
 
 /* Create it while the engine runs: the memory of queues may come from the application's code. */

@@ -239,8 +239,8 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	if (rc != 0)
 		return face_errno(rc);
 	*attr = (struct ibv_srq_attr){
-		.max_wr = srq->rq.max_wr,
-		.max_sge = srq->rq.max_sge,
+		.max_wr = (uint32_t)like_most(LIKE_max_srq_wr, srq->rq.max_wr),
+		.max_sge = (uint32_t)like_most(LIKE_max_srq_sge, srq->rq.max_sge),
 		.srq_limit = srq_limit(srq),
 	};
 	context_unlock(context);

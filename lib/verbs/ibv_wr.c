@@ -251,6 +251,12 @@ int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags)
 
 	if (send_ops_flags & ~known)
 		return -EINVAL;
+	if (send_ops_flags & IBV_QP_EX_WITH_SEND_WITH_INV) {
+		const int rc = like_refuses(LIKE_LACKS_ex_send_inv);
+
+		if (rc != 0)
+			return rc;
+	}
 	return opcodes_of(send_ops_flags) & (~sq_opcodes(type) | like_lacking_opcodes())
 		       ? -EOPNOTSUPP
 		       : 0;

@@ -186,6 +186,12 @@ void handles_unlock(void);
 /** Put the functions by which the device of --like refuses into a new context's table. */
 void like_operations(struct verbs_context *verbs);
 
+/* Return 0, or the negative errno value by which the device of --like refuses rights for FLUSH. */
+int like_check_access(unsigned int access);
+
+/* Lower what a queue pair has to what the device of --like grants. */
+void qp_limit_cap(enum ibv_qp_type type, struct ibv_qp_cap *cap);
+
 /* unsupported.c */
 
 /* A table with a function that returns EOPNOTSUPP in every slot. */

@@ -8,7 +8,7 @@ import sys
 
 TABLE = "lib/like/include/like/like.def"
 PAGE = "doc/user/like.md"
-MARKS = {"SEEN": "s", "DRIVER": "d", "PROVIDER": "p"}
+MARKS = {"SEEN": "s", "DRIVER": "d", "PROVIDER": "p", "NOT_TAKEN": "not taken"}
 BEGIN, END = "<!-- made by test/documents/like.py -->\n", "<!-- end -->\n"
 
 
@@ -25,7 +25,7 @@ def devices(root):
 
 def value(cell):
     """Return a cell's number, or None if it is unknown."""
-    found = re.fullmatch(r"\w+\((\w+)\)", cell)
+    found = re.fullmatch(r"(?!NOT_TAKEN)\w+\((\w+)\)", cell)
     return int(found[1], 0) if found else None
 
 

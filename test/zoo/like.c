@@ -4,6 +4,7 @@
  * ERRNO", 0 for what the device has. With arguments NAME VALUE ... it tries these limits, and
  * prints the errno values of VALUE and of one more.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,16 +92,107 @@ static int post_second(enum ibv_wr_opcode opcode)
 	return rc;
 }
 
-static void try_opcode(const char *name, enum ibv_wr_opcode opcode)
+static void end_both(void)
 {
-	connect_both();
-	say(name, post_second(opcode));
 	ibv_destroy_qp(world.a);
 	ibv_destroy_qp(world.b);
 	ibv_destroy_cq(world.cq);
 	world.a = world.b = NULL;
 	world.cq = NULL;
 	world.attr_a.dest_qp_num = 0;
+}
+
+static void try_opcode(const char *name, enum ibv_wr_opcode opcode)
+{
+	connect_both();
+	say(name, post_second(opcode));
+	end_both();
+}
+
+/* Try what is asked of a queue pair that sends. */
+static void try_sending(void)
+{
+	struct ibv_sge two[] = {{(uintptr_t)memory, 8, world.from->lkey},
+				{(uintptr_t)memory + 8, 8, world.from->lkey}};
+	struct ibv_qp_rate_limit_attr limit = {.rate_limit = 1000000};
+	struct ibv_qp_attr attr = {.rate_limit = 1000000};
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = world.to,
+			      .addr = (uintptr_t)memory[1],
+			      .length = 64,
+			      .mw_access_flags = IBV_ACCESS_REMOTE_READ | FLUSH_GLOBAL}};
+	struct ibv_send_wr read, *bad;
+	struct ibv_mw *mw;
+
+	world.init.cap.max_send_sge = 2;
+	connect_both();
+	world.init.cap.max_send_sge = 1;
+	read = request(IBV_WR_RDMA_READ);
+	read.sg_list = two;
+	read.num_sge = 2;
+	say("a READ of two", ibv_post_send(world.a, &read, &bad));
+	say("a rate limit", ibv_modify_qp_rate_limit(world.a, &limit));
+	say("a rate", ibv_modify_qp(world.a, &attr, IBV_QP_RATE_LIMIT));
+	mw = ibv_alloc_mw(world.pd, IBV_MW_TYPE_1);
+	if (mw)
+		say("flush of a window", ibv_bind_mw(world.a, mw, &bind));
+	end_both();
+}
+
+/* What a query tells must be what the creation has granted. */
+static void try_queries(void)
+{
+	struct ibv_qp_init_attr init = init_of(IBV_QPT_RC), told;
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_sge = 1}};
+	struct ibv_srq_attr srq_told;
+	struct ibv_device_attr device;
+	struct ibv_qp_attr attr;
+	struct ibv_srq *largest;
+	struct ibv_qp *qp;
+
+	must(ibv_query_device(world.context, &device) == 0, "ibv_query_device");
+	init.cap.max_send_wr = init.cap.max_recv_wr = (uint32_t)device.max_qp_wr;
+	init.cap.max_inline_data = 90;
+	qp = ibv_create_qp(world.pd, &init);
+	must(qp && ibv_query_qp(qp, &attr, IBV_QP_CAP, &told) == 0, "ibv_query_qp");
+	say("ibv_query_qp", memcmp(&attr.cap, &init.cap, sizeof(attr.cap)) != 0 ||
+				    memcmp(&told.cap, &init.cap, sizeof(attr.cap)) != 0);
+	attr = world.attr_a;
+	attr.qp_access_flags = FLUSH_GLOBAL;
+	say("flush of a queue pair", move(qp, &attr, IBV_QPS_INIT, RC_INIT_MASK));
+	ibv_destroy_qp(qp);
+	srq_init.attr.max_wr = (uint32_t)device.max_srq_wr;
+	largest = ibv_create_srq(world.pd, &srq_init);
+	if (!largest)
+		return;
+	must(ibv_query_srq(largest, &srq_told) == 0, "ibv_query_srq");
+	say("ibv_query_srq",
+	    srq_told.max_wr != srq_init.attr.max_wr || srq_told.max_sge != srq_init.attr.max_sge);
+}
+
+/* Newer headers declare it. */
+static int create_comp_cntr(void)
+{
+	void *(*create_cntr)(struct ibv_context *, uint32_t attr[3]) = NULL;
+	void *symbol = dlsym(RTLD_DEFAULT, "ibv_create_comp_cntr");
+	uint32_t attr[3] = {0};
+
+	must(symbol, "ibv_create_comp_cntr");
+	memcpy(&create_cntr, &symbol, sizeof(symbol));
+	errno = 0;
+	return create_cntr(world.context, attr) ? 0 : errno;
+}
+
+static int query_comp_cntr_caps(void)
+{
+	int (*query)(struct ibv_context *, void *caps, size_t bytes) = NULL;
+	void *symbol = dlsym(RTLD_DEFAULT, "_ibv_query_comp_cntr_caps");
+	uint64_t caps[2];
+
+	must(symbol, "_ibv_query_comp_cntr_caps");
+	memcpy(&query, &symbol, sizeof(symbol));
+	return query(world.context, caps, sizeof(caps));
 }
 
 static void try_lacks(void)
@@ -129,6 +221,13 @@ static void try_lacks(void)
 	errno = 0;
 	say("rereg",
 	    ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == 0 ? 0 : errno);
+	errno = 0;
+	say("rereg for flush", ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+					    IBV_ACCESS_LOCAL_WRITE | FLUSH_GLOBAL) == 0
+				       ? 0
+				       : errno);
+	say("comp_cntr", create_comp_cntr());
+	say("query of comp_cntr", query_comp_cntr_caps());
 	say("resize_cq", ibv_resize_cq(cq, 32));
 	SAY_POINTER("ah", ibv_create_ah(world.pd, &ah));
 	qp = ibv_create_qp(world.pd, &ud);
@@ -166,7 +265,10 @@ static void try_calls(void)
 	say("modify_cq", ibv_modify_cq(cq, &moderate));
 	say("query_rt_values", ibv_query_rt_values_ex(world.context, &values));
 	SAY_POINTER("open_xrcd", ibv_open_xrcd(world.context, &xrcd));
-	say("create_qp_ex", create_ex(IBV_QP_EX_WITH_RDMA_WRITE));
+	rc = create_ex(IBV_QP_EX_WITH_RDMA_WRITE);
+	say("create_qp_ex", rc);
+	if (rc == 0)
+		say("ex_send_inv", create_ex(IBV_QP_EX_WITH_SEND_WITH_INV));
 	/* Without on-demand paging there is nothing to prefetch: ENOENT. */
 	rc = ibv_advise_mr(world.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
 	say("advise_mr", rc == ENOENT ? 0 : rc);
@@ -206,12 +308,7 @@ static int try_rd_atomic(uint32_t value)
 		rc = move(world.a, &world.attr_a, IBV_QPS_RTR, RC_RTR_MASK);
 	if (rc == 0)
 		rc = move(world.a, &world.attr_a, IBV_QPS_RTS, RC_RTS_MASK);
-	ibv_destroy_qp(world.a);
-	ibv_destroy_qp(world.b);
-	ibv_destroy_cq(world.cq);
-	world.a = world.b = NULL;
-	world.cq = NULL;
-	world.attr_a.dest_qp_num = 0;
+	end_both();
 	return rc;
 }
 
@@ -232,6 +329,8 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return 0;
 	try_lacks();
+	try_sending();
+	try_queries();
 	try_calls();
 	return 0;
 }
