@@ -56,6 +56,13 @@ struct udp_receive {
 	uint32_t back_of, back;
 };
 
+/* How an ICRC differs by a change of the headers that is so many bytes before its end. */
+struct udp_move {
+	uint32_t change; /* of the source port, above that of the identification */
+	uint32_t bytes;
+	uint32_t moved;
+};
+
 struct udp_send {
 	uint32_t messages;
 	uint16_t packets[SEND_BURST]; /* of each message */
@@ -69,6 +76,7 @@ struct udp_send {
 	bool told_of_size;
 	uint32_t id_to_udp; /* distance from the IPv4 identification to the UDP header */
 	uint32_t distance_of, distance; /* the last one, of so many bytes */
+	struct udp_move moves[256];	/* what move has returned; of 0 bytes: nothing */
 };
 
 struct udp_socket {

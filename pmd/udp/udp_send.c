@@ -115,6 +115,24 @@ static uint32_t distance(struct udp_send *send, uint32_t bytes)
 	return send->distance;
 }
 
+/* Return how the ICRC differs if the source port and the identification differ so, `bytes` before
+ * the end of what it covers. Packets of a run, and of a queue pair, repeat what others had. */
+static uint32_t move(struct udp_send *send, uint16_t port, uint16_t id, uint32_t bytes)
+{
+	const uint32_t change = (uint32_t)port << 16 | id;
+	struct udp_move *known =
+		&send->moves[(port * 61u + rte_bswap16(id)) % RTE_DIM(send->moves)];
+
+	if (unlikely(known->change != change || known->bytes != bytes))
+		*known = (struct udp_move){
+			.change = change,
+			.bytes = bytes,
+			.moved = icrc_move(port ^ icrc_move(id, send->id_to_udp),
+					   distance(send, bytes)),
+		};
+	return known->moved;
+}
+
 /*
  * Write the ICRC that a packet has with the kernel's headers: with our socket's source port, and
  * the identification `id`. An ICRC that was wrong stays wrong.
@@ -124,13 +142,13 @@ static void write_icrc(struct udp_send *send, const uint8_t *frame, uint32_t len
 {
 	static const uint8_t port[] = {WIRE_UDP_PORT >> 8, WIRE_UDP_PORT & 0xff};
 	const uint8_t *udp = frame + layout->l4_off;
-	uint32_t difference = (uint32_t)(udp[0] ^ port[0]) | (uint32_t)(udp[1] ^ port[1]) << 8;
-	const uint16_t change = rte_bswap16((uint16_t)(udp_frame_id(frame, layout) ^ id));
+	const uint16_t port_change = (uint16_t)((udp[0] ^ port[0]) | (udp[1] ^ port[1]) << 8);
+	const uint16_t id_change =
+		layout->ipv6 ? 0 : rte_bswap16((uint16_t)(udp_frame_id(frame, layout) ^ id));
+	const uint32_t moved =
+		move(send, port_change, id_change, len - layout->l4_off - WIRE_ICRC_LEN);
 
-	if (!layout->ipv6)
-		difference ^= icrc_move(change, send->id_to_udp);
-	difference = icrc_move(difference, distance(send, len - layout->l4_off - WIRE_ICRC_LEN));
-	icrc_store(icrc_load(frame + len - WIRE_ICRC_LEN) ^ difference, icrc);
+	icrc_store(icrc_load(frame + len - WIRE_ICRC_LEN) ^ moved, icrc);
 }
 
 static void add_iov(struct msghdr *message, const void *at, size_t len)

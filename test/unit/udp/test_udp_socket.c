@@ -220,6 +220,21 @@ TEST(udp_tx_burst__the_icrc_is_that_of_the_kernels_headers)
 	assert_int_equal(udp_counts(udp)->refused_packets, 0);
 }
 
+/* More of them than the socket remembers, with lengths and identifications by turns. */
+TEST(udp_tx_burst__the_icrc_is_that_of_each_source_port)
+{
+	if (!have_network)
+		skip();
+	for (uint32_t i = 0; i < 3000; i++) {
+		const struct frame frame = {.id = (uint16_t)(i % 3),
+					    .source_port = (uint16_t)(0xc000 + i % 700),
+					    .len = i % 5 == 0 ? 8 : 64};
+
+		send_frames(&frame, 1);
+		assert_arrive(1);
+	}
+}
+
 /* The kernel splits runs. Their identifications count up. */
 TEST(udp_tx_burst__a_run_that_the_kernel_splits)
 {
