@@ -56,10 +56,12 @@ int like_choose(const char *option)
 
 const char *like_names(void)
 {
-	return ""
+	static const char names[] =
 #define LIKE_DEVICE(option, name) ", " option
 #include "like/like.def"
-	       + strlen(", ");
+		;
+
+	return &names[strlen(", ")];
 }
 
 int like_column(void)
