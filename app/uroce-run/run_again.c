@@ -154,7 +154,8 @@ static bool tell(const struct each_one *one, const char *run)
 
 /*
  * Run the command as it is, and then again and again: in the Nth run its Nth call fails. Stop after
- * a run in which no call was left. Print a line for each run. Return the exit status. */
+ * a run in which no call was left. Print a line for each run. Return the exit status.
+ */
 static int each_run(char **argv, char **program, int error)
 {
 	unsigned int number = 0, bad = 0;

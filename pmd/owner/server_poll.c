@@ -203,8 +203,8 @@ static unsigned int server_poll_run_round(struct server *server)
 	return work;
 }
 
-/* Do the same while processes of the last owner come back. Behind a packet that must wait, all
- * wait, so that they stay in order; the others stay in the port. */
+/* Take packets from the port while processes of the last owner come back. Behind a packet that must
+ * wait, all wait, so that they stay in order; the others stay in the port. */
 static __rte_noinline unsigned int server_poll_receive_some(struct server *server)
 {
 	struct uplink *uplink = &server->uplink;

@@ -408,7 +408,7 @@ TEST(completer_sack__to_one_that_announced_nothing_is_dropped)
 	expect_flight(1, 5);
 }
 
-/* It answers nothing in flight, and says that the peer understands. */
+/* An introduction answers nothing in flight, and says that the peer is SACK-capable. */
 TEST(completer_receive__an_introduction_counts_only_with_its_number)
 {
 	const uint32_t expected = 1;

@@ -252,8 +252,9 @@ enum frame_known {
 };
 
 /*
- * Frames that an engine receives in one go. No address, path or queue pair of the device changes
- * meanwhile. So when two packets in turn were accepted for one queue pair, those that follow them
+ * Frames that an engine receives in one go. Its thread has the engine until the last of them, so no
+ * address, path or queue pair of the device changes meanwhile: whoever changes one stops the
+ * engines. So when two packets in turn were accepted for one queue pair, those that follow them
  * with the same addresses need not go through the checks of these again.
  */
 struct device_burst {

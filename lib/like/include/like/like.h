@@ -24,7 +24,7 @@ enum like_lack {
 	LIKE_LACKS,
 };
 
-/* What like_column returns if no device is chosen. */
+/* No device is chosen (like_column). */
 #define LIKE_NONE (-1)
 
 /** Choose a device, before the first one is created; "" chooses none. Not MT-safe. 0, or -EINVAL if

@@ -53,8 +53,9 @@ static inline void page_wait_end(struct page_wait *wait)
 	*wait = (struct page_wait){.since_ns = PAGE_WAIT_NONE};
 }
 
-/** What it waits for begins anew. Count as if it had taken this long so far, or less. How often the
- * requester has asked stays, so it is told to wait as before. */
+/** Begin to wait for another page or link instead of this one, as if it had taken `taken_ns` so
+ * far, or less if this one has. How often the requester has asked still counts, so it is told to
+ * wait as before. */
 static inline void page_wait_restart(struct page_wait *wait, uint64_t taken_ns)
 {
 	if (wait->since_ns == PAGE_WAIT_NONE)

@@ -92,7 +92,8 @@ struct packet {
 #define PACKET_FLOW_PARTS 9
 
 /* Packets of one sender to one queue pair. They have in common all headers up to the number of the
- * queue pair, except lengths, checksums, IPv4 identification, operation and flags. */
+ * queue pair, except lengths, checksums, IPv4 identification, and of the BTH the flags and what of
+ * the opcode is not the service. */
 struct packet_flow {
 	bool begun;
 	struct packet packet;		    /* the last one */
