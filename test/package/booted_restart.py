@@ -73,8 +73,10 @@ class RestartedService:
         self._within("attached", f"uroce-run -- {BW} {HERE}")
         if not wait_until(self._listens, SECONDS, 0.2):
             raise CheckFailed("rping does not listen", self._programs["server there"].story("server"))
-        self._within("attached, another host", f"uroce-run -- {RPING.format(THERE)} -c")
-        self._within("isolated, another host", f"uroce-run --isolated -- {RPING.format(THERE)} -c")
+        # The server of rdma-core 44 forgets one of two clients that ask at the same time.
+        for name, option in (("attached, another host", ""), ("isolated, another host", "--isolated")):
+            client = self._within(name, f"uroce-run {option} -- {RPING.format(THERE)} -c")
+            wait_until(lambda p=client: p.poll() is not None or "ping data" in p.output(), SECONDS)
         self._all_go_on()
 
     def _listens(self):
