@@ -50,7 +50,6 @@ static void qp_enter_send_error(struct qp *qp)
 	qp_set_state(qp, IBV_QPS_SQE);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	loss_stop(&qp->loss);
-	pacer_stop(&qp->pacer);
 	completer_flush(&qp->completer);
 }
 

@@ -13,16 +13,26 @@
 
 static bool is_full;  /* there is no memory */
 static int left = -1; /* allocations until there is none; negative: there is enough */
+static size_t taken;  /* bytes that were allocated, and not freed */
 
 void *__real_cachelines_alloc(size_t bytes);
 void *__wrap_cachelines_alloc(size_t bytes);
+void __real_cachelines_free(void *at, size_t bytes);
+void __wrap_cachelines_free(void *at, size_t bytes);
 
 void *__wrap_cachelines_alloc(size_t bytes)
 {
 	if (TEST_FILE_RUNS() && (is_full || left == 0))
 		return NULL;
 	left -= left > 0;
+	taken += bytes;
 	return __real_cachelines_alloc(bytes);
+}
+
+void __wrap_cachelines_free(void *at, size_t bytes)
+{
+	taken -= at != NULL ? bytes : 0;
+	__real_cachelines_free(at, bytes);
 }
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
@@ -127,6 +137,28 @@ TEST(qp_create__without_memory_leaves_nothing)
 		assert_int_equal(rig.fixture.other_pd->users, rc == 0);
 	}
 	qp_destroy(qp);
+}
+
+/* The allocator is told the size again, and believes it. */
+TEST(qp_destroy__gives_back_all_that_was_taken)
+{
+	struct qp_init init = {
+		.pd = rig.fixture.pd,
+		.send_cq = A->send_cq,
+		.recv_cq = A->recv_cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_recv_sge = PACKET_FRAGS_MAX},
+		.type = IBV_QPT_RC,
+		.counters = &rig.fixture.counters,
+		.max_dest_rd_atomic = READS,
+		.port_mtu = IBV_MTU_1024};
+	const size_t before = taken;
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_true(taken > before);
+	qp_destroy(qp);
+	assert_int_equal(taken, before);
 }
 
 TEST(qp_change_cc__without_memory_changes_nothing)

@@ -383,6 +383,32 @@ TEST(qp_retire__and_reset_unbind_windows)
 	region_tear_down(&region);
 }
 
+TEST(qp_run__reads_a_window_that_it_has_bound_itself)
+{
+	struct ibv_sge sge = region_sge(&B->memory, 0, 8);
+	struct ibv_send_wr wr = {.wr_id = 2,
+				 .opcode = IBV_WR_RDMA_READ,
+				 .sg_list = &sge,
+				 .num_sge = 1},
+			   *bad;
+	struct region region;
+	struct mw *mw;
+
+	region_set_up(&region, rig.fixture.pd, 8, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+		      SEED);
+	assert_int_equal(mw_create(rig.fixture.pd, IBV_MW_TYPE_2, &mw), 0);
+	bind(mw, region.mr, IBV_WC_SUCCESS);
+	wr.wr.rdma.remote_addr = region.mr->iova;
+	wr.wr.rdma.rkey = mw->view.key;
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	rig_run();
+	end_sent(B, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(B->memory.bytes, region.bytes, 8);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	mw_destroy(mw);
+	region_tear_down(&region);
+}
+
 /* Such a window would be valid only on the queue pair that has bound it, which gets no requests. */
 TEST(qp_run__xrc_binds_no_window_of_type_2)
 {
@@ -496,7 +522,7 @@ TEST(qp_query__psns_of_datagrams_go_on)
 {
 	end_recreate(A, IBV_QPT_UD, NULL);
 	for (int round = 0; round < 2; round++) {
-		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .sq_psn = 100};
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .sq_psn = 5};
 		struct ibv_qp_init_attr init;
 
 		assert_int_equal(
@@ -509,6 +535,7 @@ TEST(qp_query__psns_of_datagrams_go_on)
 		/* Values from before the reset are not reported. */
 		assert_int_equal(queried_sq_psn(A), 0);
 		attr.qp_state = IBV_QPS_RTS;
+		attr.sq_psn = 100;
 		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, NULL), 0);
 		assert_int_equal(queried_sq_psn(A), 100);
 		for (uint64_t i = 0; i < 5; i++) {

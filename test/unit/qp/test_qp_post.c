@@ -141,3 +141,38 @@ TEST(qp_post_recv__not_to_a_queue_that_is_shared)
 	end_recreate(A, IBV_QPT_RC, NULL);
 	assert_int_equal(srq_destroy(srq), 0);
 }
+
+/* The peer is told that there is none, and asks again. */
+TEST(qp_show_receives__a_message_finds_no_hidden_request)
+{
+	rig_connect();
+	assert_int_equal(end_receive(B, 10, 0, 8), 0);
+	assert_false(qp_hides_receives(B->qp));
+	qp_show_receives(B->qp, false);
+	assert_true(qp_hides_receives(B->qp));
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_idle(B);
+	qp_show_receives(B->qp, true);
+	assert_false(qp_hides_receives(B->qp));
+	end_time_out(A);
+	rig_run();
+	end_received(B, 10, IBV_WC_SUCCESS);
+}
+
+TEST(qp_show_receives__a_shared_queue_hides_nothing)
+{
+	struct ibv_recv_wr wr = {.wr_id = 10}, *bad;
+	struct srq *srq;
+
+	assert_int_equal(srq_create(4, 2, rig.fixture.pd, &srq), 0);
+	end_recreate(B, IBV_QPT_RC, srq);
+	rig_connect();
+	assert_int_equal(rq_post(&srq->rq, &wr, &bad), 0);
+	qp_show_receives(B->qp, false);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 0, 0), 0);
+	rig_run();
+	end_received(B, 10, IBV_WC_SUCCESS);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	assert_int_equal(srq_destroy(srq), 0);
+}

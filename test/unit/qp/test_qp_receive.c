@@ -27,7 +27,8 @@ TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
 {
 	struct packet packet;
 
-	rig_connect();
+	end_raise(A, IBV_QPS_RTR);
+	end_raise(B, IBV_QPS_RTS);
 	assert_int_equal(end_receive(A, 1, 0, 8), 0);
 	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
 	end_run(B, 9);

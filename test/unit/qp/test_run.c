@@ -98,7 +98,7 @@ TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share)
 	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_READ_RESPONSE_FIRST);
 	catcher_clear(&A->catcher);
 	assert_true(end_run(A, 4));
-	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_FIRST);
+	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_WRITE_LAST);
 	assert_int_equal(catcher_at(&A->catcher, 2)->opcode, OPCODE_READ_RESPONSE_MIDDLE);
 	assert_int_equal(A->catcher.count, 4);
 }

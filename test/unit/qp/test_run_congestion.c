@@ -469,6 +469,31 @@ TEST(qp_receive__swift_measures_round_trips)
 	assert_null(A->qp->pacer.cc);
 }
 
+/* The acknowledgement may be lost. */
+TEST(qp_receive__swift_measures_by_selective_acknowledgements)
+{
+	assert_int_equal(ooo_pool_create(64, &rig.ooo), 0);
+	rig.sack = SACK_ALWAYS;
+	connect(CC_SWIFT, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 4 * MTU, 0), 0);
+	end_run(A, 9);
+	rig.now_ns += 3000;
+	rig.lose[0] = 2;
+	end_deliver(A);
+	end_run(B, 9);
+	rig.now_ns += 4000;
+	for (unsigned int i = 0; i < B->catcher.count; i++)
+		if (catcher_at(&B->catcher, i)->opcode == OPCODE_SACK)
+			qp_receive(A->qp, catcher_at(&B->catcher, i), rig.now_ns);
+	catcher_clear(&B->catcher);
+	assert_int_equal(A->qp->pacer.cc->swift.rtt_ns, 7000);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
 /* The window limits what is in flight, and an acknowledgement opens it. */
 TEST(qp_run__swift_limits_packets_in_flight)
 {
@@ -572,6 +597,18 @@ TEST(qp_change_cc__sets_what_is_held_free)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	end_sent(B, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(A->memory.bytes, B->memory.bytes, 64 * MTU);
+}
+
+/* The timer of responses that were held would be nobody's. */
+TEST(qp_change_cc__ends_the_timer_of_held_responses)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	slow_down_much();
+	ask_for_responses();
+	end_run(B, 64);
+	assert_true(qp_deadline_ns(B->qp) != UINT64_MAX);
+	assert_int_equal(change(B, CC_NONE), 0);
+	assert_int_equal(qp_deadline_ns(B->qp), UINT64_MAX);
 }
 
 /* The application chose these bits; congestion control gives them back. */

@@ -143,6 +143,7 @@ TEST(qp_run__memory_deregistered_while_it_is_read)
 	end_expect_error(B);
 	assert_int_equal(B->events, 1);
 	end_expect_event(B, 0, IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(rig_counter(COUNTER_resp_remote_access_errors), 1);
 	region_expect_pattern(&A->memory, 2 * MTU, 8 * MTU, SEED);
 }
 

@@ -419,3 +419,27 @@ TEST(qp_forget_srq__ends_the_message_in_progress)
 	xrc_run();
 	end_sent(B, 3, IBV_WC_REM_INV_REQ_ERR);
 }
+
+/* Let A lose the response of a READ for a queue that is destroyed then. */
+static void read_again_without_queue(bool pd_too)
+{
+	xrc_lose_response = 1;
+	xrc_send_to(NEAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	xrc_run();
+	end_idle(B);
+	qp_forget_srq(A->qp, xrc_near, pd_too);
+	xrc_run_with_losses();
+}
+
+TEST(qp_forget_srq__a_read_is_answered_again)
+{
+	read_again_without_queue(false);
+	end_sent(B, 3, IBV_WC_SUCCESS);
+}
+
+/* The memory is not of the target's own domain. */
+TEST(qp_forget_srq__a_read_of_a_domain_that_goes_too_is_refused)
+{
+	read_again_without_queue(true);
+	end_sent(B, 3, IBV_WC_REM_ACCESS_ERR);
+}

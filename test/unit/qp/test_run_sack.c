@@ -93,6 +93,33 @@ TEST(qp_receive__a_selective_acknowledgement_between_peers_that_take_part)
 	assert_int_equal(rig_counter(COUNTER_packet_seq_err), 0);
 }
 
+/* Deliver only the selective acknowledgements that B has sent. */
+static void deliver_sacks(void)
+{
+	for (unsigned int i = 0; i < B->catcher.count; i++)
+		if (catcher_at(&B->catcher, i)->opcode == OPCODE_SACK)
+			qp_receive(A->qp, catcher_at(&B->catcher, i), rig.now_ns);
+	catcher_clear(&B->catcher);
+}
+
+/* It acknowledges two requests, for whose completions there is no room. */
+TEST(qp_receive__a_selective_acknowledgement_may_end_the_queue_pair)
+{
+	end_recreate_with_small_cq(A);
+	rig_connect();
+	greet(A);
+	for (uint64_t i = 1; i <= 4; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	rig.lose[0] = 3;
+	end_deliver(A);
+	end_run(B, 64);
+	deliver_sacks();
+	end_expect_error(A);
+	end_expect_event(A, 0, IBV_EVENT_QP_FATAL);
+	qp_retire(B->qp);
+}
+
 /* Let B hear that packets reach others again. Return how many packets that makes it send. */
 static unsigned int hasten(void)
 {

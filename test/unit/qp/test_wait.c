@@ -291,6 +291,18 @@ TEST(qp_modify__of_a_requester_that_waits_ends_its_waiting)
 	assert_int_equal(wake(), 1);
 	end_run(A, 9);
 	assert_int_equal(wake(), 0);
+	/* The same while the answer waits. */
+	away_come();
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	go(A);
+	rig_run();
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(wake(), 1);
+	end_run(A, 9);
+	assert_int_equal(wake(), 0);
 }
 
 TEST(qp_retire__of_a_queue_pair_that_waits)
@@ -407,12 +419,20 @@ TEST(qp_modify__of_datagrams_that_wait_ends_their_waiting)
 	assert_int_equal(wake(), 1);
 	end_run(A, 9);
 	assert_int_equal(wake(), 0);
+	set_up_datagrams();
+	send_datagram(1);
+	end_run(A, 9);
+	attr.qp_state = IBV_QPS_ERR;
+	assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
+	end_sent(A, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wake(), 1);
+	end_run(A, 9);
+	assert_int_equal(wake(), 0);
 	away_go(B->memory.bytes, MEMORY);
 	set_up_datagrams();
 	assert_int_equal(end_receive(B, 10, 0, MTU), 0);
 	send_datagram(1);
 	rig_run();
-	attr.qp_state = IBV_QPS_ERR;
 	assert_int_equal(qp_modify(B->qp, &attr, IBV_QP_STATE, NULL), 0);
 	end_received(B, 10, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wake(), 1);
@@ -440,6 +460,8 @@ TEST(qp_waits_for__a_page_of_a_response)
 	go(B);
 	end_run(B, 9);
 	assert_int_equal(qp_waits_for(B->qp), QP_WAITS_PAGE);
+	come();
+	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
 TEST(qp_waits_for__a_page_of_a_datagram)

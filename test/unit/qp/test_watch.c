@@ -69,6 +69,7 @@ TEST(qp_watch__a_queue_pair_without_work_waits_for_nothing)
 
 TEST(qp_watch__a_peer_that_does_not_answer)
 {
+	rig.now_ns = QP_WATCH_NS;
 	rig_connect();
 	write_eight(7);
 	end_run(A, 9);
