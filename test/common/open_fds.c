@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-unsigned int fds_count(void)
+static unsigned int entries_count(const char *path)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir(path);
 	unsigned int count = 0;
 
 	if (!dir)
@@ -18,11 +18,31 @@ unsigned int fds_count(void)
 	return count;
 }
 
-void fds_wait(unsigned int count)
+static void entries_wait(const char *path, unsigned int count)
 {
-	for (int i = 0; fds_count() > count; i++) {
+	for (int i = 0; entries_count(path) > count; i++) {
 		if (i == 60000)
 			abort();
 		usleep(1000);
 	}
+}
+
+unsigned int fds_count(void)
+{
+	return entries_count("/proc/self/fd");
+}
+
+void fds_wait(unsigned int count)
+{
+	entries_wait("/proc/self/fd", count);
+}
+
+unsigned int threads_count(void)
+{
+	return entries_count("/proc/self/task");
+}
+
+void threads_wait(unsigned int count)
+{
+	entries_wait("/proc/self/task", count);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts the descriptors of this process, for tests that nothing stays open. */
+/* Counts the descriptors of this process, for tests that nothing stays open, and its threads, which
+ * may close some. */
 #ifndef TEST_COMMON_OPEN_FDS_H
 #define TEST_COMMON_OPEN_FDS_H
 
@@ -10,5 +11,11 @@ unsigned int fds_count(void);
 
 /** Wait until no more are open, because threads close some of them, at any time. */
 void fds_wait(unsigned int count);
+
+/** Likewise for threads. */
+unsigned int threads_count(void);
+
+/** Wait until there are no more threads. */
+void threads_wait(unsigned int count);
 
 #endif

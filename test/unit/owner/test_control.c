@@ -106,6 +106,15 @@ static int teardown(TEST_STATE)
 	return 0;
 }
 
+static unsigned int threads; /* before the first test */
+
+static int group_setup(TEST_STATE)
+{
+	threads = threads_count();
+	return 0;
+}
+
+TEST_GROUP(group_setup, NULL);
 TEST_FIXTURE(setup, teardown);
 
 /* An isolated process of a user attaches. Returns its slot. */
@@ -356,11 +365,13 @@ TEST(slot_close__leaves_what_is_charged)
 	assert_int_equal(memif_socket_charge(USER_TRUSTED), user_of_uid(USER + 1));
 }
 
-/* Leave this process no descriptor but the one that is to spare. Returns the limit before. */
+/* Leave this process no descriptor but the one that is to spare, after the threads that close what
+ * the tests before have left. Returns the limit before. */
 static struct rlimit take_all_descriptors(void)
 {
 	struct rlimit before, limit;
 
+	threads_wait(threads);
 	server.pending_clients.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_true(server.pending_clients.spare_fd >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
