@@ -37,7 +37,7 @@ void rc_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer_
 		.max_dest_rd_atomic = READS,
 		.max_rd_atomic = READS,
 		.min_rnr_timer = 1,
-		.timeout = 14, /* 4.096 us * 2^14: 67 ms */
+		.timeout = 17, /* 4.096 us * 2^17: 0.5 s; a peer may wait that long for a CPU */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1,
