@@ -44,12 +44,12 @@ static void qp_enter_error(struct qp *qp)
 		qp_raise(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-/* Go to SQE: only the sending half of an unreliable queue pair fails (IBTA 10.3.1.7). */
+/* Go to SQE: only the sending half of an unreliable queue pair fails (IBTA 10.3.1.7). It has no
+ * timer. */
 static void qp_enter_send_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_SQE);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
-	loss_stop(&qp->loss);
 	completer_flush(&qp->completer);
 }
 

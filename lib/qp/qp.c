@@ -453,7 +453,7 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.path_mtu = has_peer ? qp->attr.path_mtu : (enum ibv_mtu)0,
 		.sends = sq_prod(&qp->sq) - qp->sq.cons,
 		.receives = qp->rq == &qp->own_rq ? rq_waiting(&qp->own_rq) : 0,
-		.pd = init->pd ? init->pd->number : 0,
+		.pd = init->pd->number,
 		.send_cq = qp->completer.cq ? qp->completer.cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 		.cc = qp->pacer.cc ? qp->pacer.cc->kind : CC_NONE,

@@ -8,8 +8,7 @@
 /* Before a request is received: look if what was kept or waits is still there. */
 static __rte_noinline void qp_before_request(struct qp *qp, uint64_t now_ns)
 {
-	if (qp->unusual & QP_MET_ABSENT)
-		qp_await_pages(qp, now_ns);
+	qp_await_pages(qp, now_ns);
 	if (qp->unusual & QP_KEEPS)
 		responder_forget_old(&qp->responder, now_ns);
 	if (qp->responder.ooo.count == 0)
@@ -24,8 +23,7 @@ static __rte_noinline void qp_after_request(struct qp *qp, const struct packet *
 		ooo_stamp(&qp->responder.ooo, packet->psn, now_ns);
 		qp->unusual |= QP_KEEPS;
 	}
-	if (qp->responder.gap >= GAP_NOT_READY || (qp->unusual & QP_MET_ABSENT))
-		qp_await_pages(qp, now_ns);
+	qp_await_pages(qp, now_ns);
 }
 
 /* Process the answer of another process to a request that was passed on. */

@@ -295,9 +295,7 @@ static __rte_noinline bool qp_run_passing(struct qp *qp, uint64_t now_ns, struct
 	/* A request may wait for the end of the READs before it. */
 	if (!pass_send(qp->responder.pass, sink) || (owed && !owes))
 		more = true;
-	if (more || owes)
-		qp->unusual |= QP_PASSES;
-	else
+	if (!more && !owes)
 		qp->unusual &= (uint8_t)~QP_PASSES;
 	return more;
 }

@@ -296,6 +296,9 @@ TEST(qp_modify__to_reset_forgets_work_without_a_word)
 	assert_int_equal(A->catcher.count, 0);
 	end_idle(A);
 	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	end_idle(A);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
 	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
 	catcher_clear(&A->catcher);
 	catcher_clear(&B->catcher);
@@ -576,7 +579,16 @@ TEST(qp_limit_rate__of_who_does_not_send)
 /* Programs do this that treat XRC queue pairs like RC ones. */
 TEST(qp_modify__xrc_passes_over_what_the_other_half_has)
 {
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
 	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
 	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
 	rig_connect();
+	qp_query(A->qp, &attr, &init);
+	assert_int_equal(attr.retry_cnt, RETRIES);
+	assert_int_equal(attr.min_rnr_timer, 0);
+	qp_query(B->qp, &attr, &init);
+	assert_int_equal(attr.retry_cnt, 0);
+	assert_int_equal(attr.min_rnr_timer, RNR_CODE);
 }

@@ -328,6 +328,25 @@ TEST(qp_retire__gives_back_what_came_out_of_order)
 	ooo_pool_destroy(pool);
 }
 
+TEST(qp_retire__gives_back_responses_that_came_out_of_order)
+{
+	assert_int_equal(ooo_pool_create(1, &rig.ooo), 0);
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig_connect();
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 9);
+	rig.lose[1] = 1;
+	end_deliver(B);
+	assert_int_equal(rig_counter(COUNTER_out_of_order_kept), 1);
+	qp_retire(A->qp);
+	/* The place in the pool is free again. */
+	qp_destroy(A->qp);
+	A->qp = NULL;
+}
+
 TEST(qp_retire__drops_completions_that_nobody_has_polled)
 {
 	rig_connect();

@@ -101,6 +101,13 @@ TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share)
 	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_WRITE_LAST);
 	assert_int_equal(catcher_at(&A->catcher, 2)->opcode, OPCODE_READ_RESPONSE_MIDDLE);
 	assert_int_equal(A->catcher.count, 4);
+	/* What they leave of it is for responses. */
+	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, MTU, 40 * MTU), 0);
+	assert_true(end_run(A, 4));
+	catcher_clear(&A->catcher);
+	assert_true(end_run(A, 4));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_ONLY);
+	assert_int_equal(A->catcher.count, 4);
 }
 
 /* The requests that waited have had their share: the next ones wait for acknowledgements again. */

@@ -47,6 +47,18 @@ TEST(qp_receive__what_is_to_be_passed_on_needs_an_engine_poll)
 	assert_true(qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns));
 }
 
+TEST(qp_owes_ack_only__when_nothing_is_to_be_passed_on_any_more)
+{
+	xrc_post(xrc_far.srq, 1, 0, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	xrc_run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	xrc_post(xrc_near, 2, 0, 8);
+	xrc_send_to(NEAR, 4, IBV_WR_SEND, 0, 8, 0);
+	xrc_poll(B->qp, &B->catcher);
+	assert_true(qp_owes_ack_only(A->qp));
+}
+
 /* A target takes the longest lists of any queue of its domain. */
 TEST(pass__a_message_for_us_is_scattered)
 {

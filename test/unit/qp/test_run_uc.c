@@ -29,10 +29,12 @@ TEST(qp_run__unreliable_a_loss_is_nobodys_fault)
 	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
 }
 
+/* Its first packet has left. */
 TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half)
 {
-	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
-	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1},
+	struct ibv_sge sge[] = {region_sge(&A->memory, 0, MTU),
+				{.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY}};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 2},
 			   *bad;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/qp/wait.c, between two queue pairs: pages that are not in memory, and come. */
+#include "../../../lib/qp/qp_internal.h"
 #include "away.h"
 #include "qp_rig.h"
 #include "queue/ah.h"
@@ -111,6 +112,18 @@ TEST(qp_resume__needs_no_timer_where_the_peer_waits)
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
 }
 
+TEST(qp_resume__is_as_fast_afterwards_as_before)
+{
+	rig_connect();
+	send_each();
+	go(B);
+	rig_run();
+	assert_true(B->qp->unusual & QP_MET_ABSENT);
+	come();
+	expect_each();
+	assert_false(B->qp->unusual & QP_MET_ABSENT);
+}
+
 /* Pages came, and the one that is needed was not among them. */
 TEST(qp_resume__looks_once_for_each_wake)
 {
@@ -211,6 +224,25 @@ TEST(qp_timeout__a_peer_that_waits_for_long_is_patient)
 	expect_each();
 }
 
+/* It has the request, and waits for the page of its response. */
+TEST(qp_timeout__a_peer_whose_response_waits_is_patient)
+{
+	A->attr.rnr_retry = 7;
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	go(B);
+	rig_run();
+	pass_time();
+	assert_in_range(rig_counter(COUNTER_rnr_nak_sent), 1, 12);
+	away_come();
+	wake();
+	rig_run();
+	pass_time();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
 /* Assert that six RNR retries last while a page is absent for so long. */
 static void expect_few_retries(uint64_t ns)
 {
@@ -281,28 +313,36 @@ TEST(qp_modify__of_a_queue_pair_that_waits_ends_its_waiting)
 	}
 }
 
+/* A waits. Assert that it does not wait in another state. */
+static void expect_end_of_waiting(enum ibv_qp_state to)
+{
+	assert_int_equal(end_modify(A, to), 0);
+	assert_int_equal(wake(), 1);
+	end_run(A, 9);
+	assert_int_equal(wake(), 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	away_come();
+}
+
 TEST(qp_modify__of_a_requester_that_waits_ends_its_waiting)
 {
-	rig_connect();
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	go(A);
-	end_run(A, 9);
-	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
-	assert_int_equal(wake(), 1);
-	end_run(A, 9);
-	assert_int_equal(wake(), 0);
-	/* The same while the answer waits. */
-	away_come();
-	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
-	rig_connect();
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
-	end_run(A, 9);
-	go(A);
-	rig_run();
-	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
-	assert_int_equal(wake(), 1);
-	end_run(A, 9);
-	assert_int_equal(wake(), 0);
+	static const enum ibv_qp_state to[] = {IBV_QPS_ERR, IBV_QPS_RESET};
+
+	for (unsigned int i = 0; i < RTE_DIM(to); i++) {
+		rig_connect();
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		go(A);
+		end_run(A, 9);
+		expect_end_of_waiting(to[i]);
+		/* The same while an answer waits. */
+		rig_connect();
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+		end_run(A, 9);
+		go(A);
+		rig_run();
+		expect_end_of_waiting(to[i]);
+	}
 }
 
 TEST(qp_retire__of_a_queue_pair_that_waits)

@@ -152,6 +152,21 @@ TEST(qp_watch__a_page_that_does_not_come)
 	qp_retire(A->qp);
 }
 
+/* It has no request of its own. */
+TEST(qp_watch__a_page_that_the_peer_reads)
+{
+	rig_connect();
+	away_begin(rig.fixture.pd);
+	A->memory.mr->access |= IBV_ACCESS_ON_DEMAND;
+	away_go(A->memory.bytes, MEMORY);
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(B, 9);
+	end_deliver(B);
+	end_run(A, 9);
+	expect_told("uroce: queue pair 0x11 waits for 2.0 s: a page of a region");
+	qp_retire(A->qp);
+}
+
 /* The peer has no receive request, but a page that the next request needs is nearer to the user. */
 TEST(qp_watch__a_page_comes_before_a_receive_request)
 {
