@@ -23,6 +23,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -349,13 +350,15 @@ static const int forbidden[] = {
 static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET};
 
 struct program {
-	struct sock_filter insns[2 * RTE_DIM(forbidden) + 64];
+	struct sock_filter insns[2 * RTE_DIM(forbidden) + 96];
 	unsigned short count;
 };
 
+/* The kernel refuses a program whose end is missing. */
 static void add(struct program *program, struct sock_filter insn)
 {
-	program->insns[program->count++] = insn;
+	if (program->count < RTE_DIM(program->insns))
+		program->insns[program->count++] = insn;
 }
 
 static void load(struct program *program, size_t offset)
@@ -426,6 +429,31 @@ static void judge_signals(struct program *program)
 		judge_arg(program, sends[i], 0, BPF_JEQ, (uint32_t)getpid(), false);
 }
 
+/* Forbid a call whose argument is one of these. */
+static void judge_words(struct program *program, int number, unsigned int arg,
+			const uint32_t *words, size_t count)
+{
+	const unsigned short begin = begin_call(program, number);
+
+	load_arg(program, arg);
+	for (size_t i = 0; i < count; i++)
+		answer_if(program, BPF_JEQ, words[i], true, FAIL(EPERM));
+	end_call(program, begin);
+}
+
+/* Ways around the above. A descriptor that becomes ready sends its owner any signal (fcntl(2),
+ * F_SETSIG), a limit of CPU time ends a process, and a shell executes what is put into the terminal
+ * on which uroced was started. */
+static void judge_detours(struct program *program)
+{
+	static const uint32_t owners[] = {F_SETOWN, F_SETOWN_EX};
+	static const uint32_t requests[] = {FIOSETOWN, SIOCSPGRP, TIOCSTI, TIOCLINUX};
+
+	judge_words(program, SYS_fcntl, 1, owners, RTE_DIM(owners));
+	judge_words(program, SYS_ioctl, 1, requests, RTE_DIM(requests));
+	judge_arg(program, SYS_prlimit64, 0, BPF_JEQ, 0, false);
+}
+
 static void judge_socket(struct program *program)
 {
 	const unsigned short begin = begin_call(program, SYS_socket);
@@ -465,6 +493,7 @@ static void write_program(struct program *program)
 		answer_if(program, BPF_JEQ, (uint32_t)forbidden[i], true, FAIL(EPERM));
 	judge_clone(program);
 	judge_signals(program);
+	judge_detours(program);
 	judge_socket(program);
 	judge_memory(program);
 	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));

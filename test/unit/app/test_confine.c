@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroced/confine.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -127,6 +130,27 @@ static bool is_confined(void)
 	       failed(socket(AF_BLUETOOTH, SOCK_RAW, 0), EPERM);
 }
 
+/* The same by other ways: signals of a descriptor or of a limit, and input of a terminal. */
+static bool has_no_detour(void)
+{
+	const struct f_owner_ex other = {.type = F_OWNER_PID, .pid = getppid()};
+	const struct rlimit now = {.rlim_cur = 0, .rlim_max = 0};
+	const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int owner = getppid();
+	char key = 'x';
+	struct rlimit own;
+
+	return failed(fcntl(fd, F_SETOWN, owner), EPERM) &&
+	       failed(fcntl(fd, F_SETOWN_EX, &other), EPERM) &&
+	       failed(ioctl(fd, FIOSETOWN, &owner), EPERM) &&
+	       failed(ioctl(fd, SIOCSPGRP, &owner), EPERM) &&
+	       failed(ioctl(fd, TIOCSTI, &key), EPERM) &&
+	       failed(ioctl(fd, TIOCLINUX, &key), EPERM) &&
+	       failed(prlimit(getppid(), RLIMIT_CORE, &now, NULL), EPERM) &&
+	       getrlimit(RLIMIT_CPU, &own) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+	       ioctl(fd, FIONREAD, &owner) == 0 && close(fd) == 0;
+}
+
 static bool may_make_executable(void)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -166,7 +190,7 @@ static int confined(void)
 	sem_post(&go);
 	pthread_join(old, NULL);
 	pthread_join(new, NULL);
-	if (!old_is || !new_is || !is_confined())
+	if (!old_is || !new_is || !is_confined() || !has_no_detour())
 		return CAN_TOO_MUCH;
 	if (may_make_executable())
 		return CAN_EXECUTE;
