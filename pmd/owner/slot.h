@@ -31,8 +31,8 @@ struct share_message;
 
 /* Slots of isolated processes at most, so that trusted processes always find free ones; and slots
  * of one user's, but the superuser has no limit. If a port has few slots, the limits are a half and
- * a quarter of them. */
-#define SERVER_ISOLATED_MAX	 64u
+ * a fifth of them: a user may count twice (USER_UNKNOWN), and others must still find slots. */
+#define SERVER_ISOLATED_MAX	 80u
 #define SERVER_ISOLATED_USER_MAX 32u
 /* Processes that may hold SHARE_HELD_MAX buffers: those that attached first. The others may hold
  * SHARE_HELD_MIN. */

@@ -161,7 +161,7 @@ static bool slot_user_has_all(const struct server *server, user_t user, uint32_t
 		return false;
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
 		count += server->slots.all[i].isolated && server->slots.all[i].user == user;
-	return count >= RTE_MIN(SERVER_ISOLATED_USER_MAX, server->slots.max / 4u);
+	return count >= RTE_MIN(SERVER_ISOLATED_USER_MAX, server->slots.max / 5u);
 }
 
 static int slot_make_isolated(struct server *server, struct slot *slot,

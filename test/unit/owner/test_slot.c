@@ -374,16 +374,16 @@ TEST(slot_begin__gives_nothing_where_the_port_has_gone)
 	close(fd);
 }
 
-/* A user has so many isolated slots; and asks for one more. Returns what is answered. */
-static int attach_isolated(uid_t uid, uint32_t count)
+/* Two users have so many isolated slots, and this process asks for one. Returns the answer. */
+static int attach_beside(user_t first, uint32_t first_count, user_t second, uint32_t second_count)
 {
+	const uint32_t count = first_count + second_count;
 	struct share_message message;
 	int pair[2], rc;
 
 	for (uint32_t i = 0; i < count; i++) {
 		server.slots.all[i] = (struct slot){.state = SLOT_LIVE,
-						    .uid = uid,
-						    .user = user_of_uid(uid),
+						    .user = i < first_count ? first : second,
 						    .tenant = TENANTS_NONE,
 						    .socket = -1,
 						    .pidfd = -1,
@@ -409,7 +409,13 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	return rc;
 }
 
-TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
+/* A user has so many of them. */
+static int attach_isolated(uid_t uid, uint32_t count)
+{
+	return attach_beside(user_of_uid(uid), count, USER_UNKNOWN, 0);
+}
+
+TEST(slot_begin__gives_a_user_a_part_of_the_isolated_slots)
 {
 	const uid_t own = geteuid(), user = own != 0 ? own : 65534;
 
@@ -422,6 +428,24 @@ TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
 	/* Other users' slots do not count until all are taken. */
 	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX - 1), 0);
 	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX), -ENOSPC);
+	assert_int_equal(seteuid(own), 0);
+}
+
+/* An owner that is not root cannot tell who has made a user namespace. */
+TEST(slot_begin__leaves_slots_if_a_user_counts_twice)
+{
+	const uid_t own = geteuid(), user = own != 0 ? own : 65534;
+
+	assert_int_equal(seteuid(user), 0);
+	for (uint16_t max = SERVE_SLOTS_DMA; max <= SERVE_SLOTS_MAX;
+	     max += SERVE_SLOTS_MAX - SERVE_SLOTS_DMA) {
+		const uint32_t most = RTE_MIN(SERVER_ISOLATED_USER_MAX, max / 5u);
+
+		server.slots.max = max;
+		assert_int_equal(attach_beside(user_of_uid(user + 1), most, USER_UNKNOWN, most), 0);
+		assert_int_equal(attach_isolated(user, most), -ENOSPC);
+	}
+	assert_int_equal(server.slots.max, SERVE_SLOTS_MAX);
 	assert_int_equal(seteuid(own), 0);
 }
 
