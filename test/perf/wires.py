@@ -332,4 +332,6 @@ def uroced(machine, *options, space=None):
             owner.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 owner.wait(10)
+        else:
+            print(f"uroced has ended: exit {owner.returncode}: {owner.communicate()[1].strip()}", flush=True)
         machine.end(owner)
