@@ -46,10 +46,10 @@ NUMBER = re.compile(r"(?<![\w.'\"])[0-9]+(?=[;,)\] ])")
 # A call or an assignment on a line of its own; a declaration begins with two words.
 STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]-]+\(.*\)|[\w.>*\[\]-]+ (?:[-+|&]?=) .*|[\w.>\[\]-]+(?:\+\+|--));$", re.M)
 # No unit test can see that these are missing: locks; hints to the processor (lib/mem/prefetch.c has other functions); fences,
-# whose lack is rarely seen in a run; initialisation of a mutex in a struct of zeros, and the ends of mutexes and the like,
-# which do nothing in the C library; messages for people; functions of assertions.
+# whose lack is rarely seen in a run; initialisation of a mutex or a list's head in a struct of zeros, and the ends of mutexes
+# and the like, which do nothing in the C library; messages for people; functions of assertions.
 UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|\breason_say\(|\bSAY\("
-                    r"|cpu_relax|_thread_fence\(|\bqp_check\("
+                    r"|cpu_relax|_thread_fence\(|\bqp_check\(|\bLIST_INIT\("
                     r"|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
 # A period that is a nanosecond longer is no fault.
 BOUNDARY = (" < ", " <= ", " > ", " >= ")

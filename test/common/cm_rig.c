@@ -83,6 +83,10 @@ void rig_event(struct cm_rig *rig, enum cm_event_type type)
 {
 	assert_true(cm_next_event(rig->cm, &rig->event));
 	assert_string_equal(cm_event_name(rig->event.type), cm_event_name(type));
+	/* Only the end of a connection has a status. */
+	if (type == CM_EVENT_REQ || type == CM_EVENT_SIDR_REQ || type == CM_EVENT_REP ||
+	    type == CM_EVENT_ESTABLISHED)
+		assert_int_equal(rig->event.status, 0);
 }
 
 void rig_no_event(struct cm_rig *rig)

@@ -75,6 +75,21 @@ TEST(listen__narrower_one_takes_it)
 	assert_ptr_equal(taker(15), &of_address);
 }
 
+TEST(listen__of_ipv6_takes_ipv6)
+{
+	struct cm_listen_attr attr = any();
+	struct cm_mad req = rig_req();
+
+	attr.ip_version = 6;
+	listen_at(&attr);
+	rig.peer.local[0] = rig.peer.remote[0] = 0xfd;
+	memcpy(req.req.primary.local_gid, rig.peer.remote, 16);
+	memcpy(req.req.primary.remote_gid, rig.peer.local, 16);
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_ptr_equal(rig.event.user, &of_any);
+}
+
 TEST(listen__another_address_does_not_take_it)
 {
 	struct cm_listen_attr attr = bound();
@@ -133,6 +148,15 @@ TEST(each__listeners_and_connections)
 	assert_true(seen[2].service_id == RIG_SERVICE);
 	assert_memory_equal(seen[2].local, rig.peer.local, 16);
 	assert_memory_equal(seen[2].remote, rig.peer.remote, 16);
+	cm_conn_destroy(rig.event.conn, rig.now_ns);
+	rig_expire(&rig);
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	seen_count = 0;
+	cm_each(rig.cm, see, NULL);
+	assert_string_equal(seen[2].state, "REQ_SENT");
+	assert_true(seen[2].active);
+	assert_true(seen[2].service_id == RIG_SERVICE);
+	assert_int_equal(seen[2].qpn, RIG_OUR_QPN);
 }
 
 TEST(unlisten__rejects_what_nobody_has_taken)

@@ -10,19 +10,22 @@ TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
 TEST(request__tells_all_to_the_caller)
 {
-	const struct cm_mad req = rig_req();
+	struct cm_mad req = rig_req();
 	struct cm_agreed agreed;
 
+	req.req.qkey = 0x77777;
+	req.req.srq = true;
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
 	assert_ptr_equal(rig.event.user, &rig);
-	assert_int_equal(rig.event.status, 0);
 	assert_false(rig.event.has_ip);
 	assert_int_equal(rig.event.private_len, CM_REQ_PRIVATE);
 	assert_memory_equal(rig.event.private_data, "peer", 5);
 	assert_int_equal(rig.event.mad.req.responder_resources, 4);
 	cm_conn_agreed(rig.event.conn, &agreed);
 	assert_int_equal(agreed.remote_qpn, RIG_PEER_QPN);
+	assert_int_equal(agreed.remote_qkey, 0x77777);
+	assert_true(agreed.remote_srq);
 	assert_int_equal(agreed.sq_psn.v, 0xabcdef);
 	assert_int_equal(agreed.max_rd_atomic, 4);
 	assert_int_equal(agreed.max_dest_rd_atomic, 8);
@@ -66,6 +69,7 @@ TEST(request__what_cannot_be_is_refused)
 	assert_refused(&req, CM_REJ_INVALID_MTU);
 	req.req.mtu = 6;
 	assert_refused(&req, CM_REJ_INVALID_MTU);
+	assert_int_equal(rig_sent(&rig).rej.info_len, 0);
 	req = rig_req();
 	req.req.pkey = 0x8001;
 	assert_refused(&req, CM_REJ_UNSUPPORTED_REQUEST);

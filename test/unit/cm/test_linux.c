@@ -171,6 +171,7 @@ TEST(linux_connection__from_rep_to_drep)
 	mad.remote_id = rig.our_id;
 	rig_receive(&rig, &mad);
 	rig_event(&rig, CM_EVENT_DISCONNECTED);
+	assert_int_equal(rig.event.status, 0);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
 }
 

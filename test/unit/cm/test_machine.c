@@ -7,6 +7,7 @@
 
 #include <rte_common.h>
 
+#include "base/reason.h"
 #include "cm_rig.h"
 #include "test.h"
 
@@ -373,6 +374,24 @@ TEST(step__answers_kept_are_bounded)
 }
 
 /* A message that cannot be built changes nothing. */
+/* The reasons of --explain. */
+TEST(command__says_why_it_is_refused)
+{
+	static const uint8_t data[256];
+	static struct cm_rig rig;
+
+	rig_init(&rig);
+	rig_bring(&rig, CM_STATE_REP_RCVD);
+	reason_wanted = true;
+	cm_disconnect(rig.conn, NULL, 0, rig.now_ns);
+	assert_string_equal(reason_take(EINVAL), "the connection is in REP_RCVD, where DISCONNECT "
+						 "is not possible (IBTA 12.9)");
+	cm_establish(rig.conn, data, CM_RTU_PRIVATE + 1, rig.now_ns);
+	assert_contains(reason_take(EINVAL), "225");
+	reason_wanted = false;
+	rig_fini(&rig);
+}
+
 TEST(step__private_data_too_long_changes_nothing)
 {
 	static const uint8_t data[256];

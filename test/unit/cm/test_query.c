@@ -48,6 +48,9 @@ TEST(agent_find_gid__by_address_version_and_interface)
 	assert_int_equal(find(NULL, 6, 0), AGENT_RIG_LINK_LOCAL);
 	assert_int_equal(find(NULL, 0, IFINDEX + 1), AGENT_RIG_VLAN);
 	assert_int_equal(find(NULL, 6, IFINDEX + 1), -EADDRNOTAVAIL);
+	/* An address whose interface nobody knows is every interface's. */
+	agent_rig.device->gids[AGENT_RIG_IPV6].ndev_ifindex = 0;
+	assert_int_equal(find(NULL, 6, IFINDEX + 1), AGENT_RIG_IPV6);
 }
 
 TEST(agent_find_own__in_its_vlan)
@@ -209,12 +212,15 @@ TEST(agent_resolve__neighbour_answers_later)
 	assert_int_equal(agent_rig.looks, 1);
 	agent_rig_pass(MS / 4);
 	assert_int_equal(agent_rig.looks, 2);
-	for (int i = 0; i < 80; i++)
-		agent_rig_pass(MS);
+	for (int i = 0; i < 80; i++) {
+		agent_rig.now_ns += MS;
+		assert_int_equal(agent_rig_run(), 0);
+	}
 	assert_in_range(agent_rig.looks, 5, 15);
 	assert_int_equal(agent_rig.resolved, 0);
 	agent_rig.answers = true;
-	agent_rig_pass(16 * MS);
+	agent_rig.now_ns += 16 * MS;
+	assert_int_equal(agent_rig_run(), 1);
 	assert_int_equal(agent_rig.resolved, 1);
 	assert_int_equal(agent_rig.status, 0);
 	assert_address(0x22);

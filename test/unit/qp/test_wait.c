@@ -345,6 +345,22 @@ TEST(qp_modify__of_a_requester_that_waits_ends_its_waiting)
 	}
 }
 
+/* The next connection need not wait for it. */
+TEST(qp_modify__to_reset_forgets_an_answer_that_waits)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	go(A);
+	rig_run();
+	assert_int_equal(qp_waits_for(A->qp), QP_WAITS_PAGE);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	rig_connect();
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 0, 0), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
 TEST(qp_retire__of_a_queue_pair_that_waits)
 {
 	rig_connect();
@@ -478,6 +494,22 @@ TEST(qp_modify__of_datagrams_that_wait_ends_their_waiting)
 	assert_int_equal(wake(), 1);
 	end_run(B, 9);
 	assert_int_equal(wake(), 0);
+}
+
+/* It was dropped after it had taken the request, and the program may have freed the buffer. */
+TEST(qp_modify__to_reset_forgets_the_receive_request_of_a_datagram)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	set_up_datagrams();
+	assert_int_equal(end_receive(B, 10, 0, MTU), 0);
+	go(B);
+	send_datagram(1);
+	rig_run();
+	assert_int_equal(qp_modify(B->qp, &attr, IBV_QP_STATE, NULL), 0);
+	attr.qp_state = IBV_QPS_ERR;
+	assert_int_equal(qp_modify(B->qp, &attr, IBV_QP_STATE, NULL), 0);
+	end_idle(B);
 }
 
 TEST(qp_waits_for__a_page_of_a_request)
