@@ -233,9 +233,6 @@ int report_scan(struct report_set *set)
 	return 0;
 }
 
-#define TRIES  1000 /* attempts while a report is being written */
-#define COPIES 3    /* copies that a write may spoil; a correct writer does not write that often */
-
 uint32_t report_ask(struct report *report)
 {
 	return __atomic_add_fetch(&report->wanted, 1, __ATOMIC_RELAXED);
@@ -299,28 +296,19 @@ static int copy(const struct report *report, struct report_view *view)
 
 int report_read(const struct report *report, struct report_view *view)
 {
-	int rc = -EAGAIN, copies = 0;
+	const uint32_t sequence = __atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE);
+	int rc;
 
 	view->records = NULL;
 	if (report->version != REPORT_VERSION || report->bytes != sizeof(*report))
 		return -EPROTO;
-	for (int i = 0; i < TRIES && copies < COPIES; i++) {
-		const uint32_t sequence = __atomic_load_n(&report->sequence, __ATOMIC_ACQUIRE);
-		int copied;
-
-		if (sequence == 0 || (sequence & 1)) {
-			usleep(10);
-			continue;
-		}
-		copied = copy(report, view);
-		copies++;
-		/* Order the reads of the copy before the read of the sequence. */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&report->sequence, __ATOMIC_RELAXED) != sequence)
-			continue;
-		rc = copied;
-		break;
-	}
+	if (sequence == 0 || (sequence & 1))
+		return -EAGAIN;
+	rc = copy(report, view);
+	/* Order the reads of the copy before the read of the sequence. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&report->sequence, __ATOMIC_RELAXED) != sequence)
+		rc = -ESTALE;
 	if (rc == 0)
 		end_texts(view);
 	else

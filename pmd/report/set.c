@@ -10,6 +10,9 @@
 
 #include "report/write.h"
 
+#define ROUNDS 1000 /* in which reports that are being written are tried again */
+#define COPIES 3    /* that a write may spoil; a correct writer does not write that often */
+
 void report_set_init(struct report_set *set)
 {
 	pthread_mutex_init(&set->lock, NULL);
@@ -80,6 +83,8 @@ struct look {
 	uint32_t count;
 	uint32_t asked[REPORT_SET_MAX];
 	struct report_source *sources[REPORT_SET_MAX];
+	bool is_done[REPORT_SET_MAX];
+	uint8_t spoilt[REPORT_SET_MAX]; /* copies */
 };
 
 static void look_begin(struct look *look, struct report_set *set)
@@ -124,25 +129,44 @@ static int compare_views(const void *left, const void *right)
 	return strcmp(a->facts.device, b->facts.device);
 }
 
-static int read_all(const struct look *look, struct report_views *views)
+/* Copy a report, unless it is being written. Return true if it is to be tried again. */
+static bool read_one(struct look *look, uint32_t i, struct report_views *views)
 {
+	const struct report_source *source = look->sources[i];
+	struct report_view *view = &views->list[views->count];
+	const int rc = report_read(source->report, view);
+
+	if (rc == -EAGAIN || (rc == -ESTALE && ++look->spoilt[i] < COPIES))
+		return true;
+	look->is_done[i] = true;
+	if (rc != 0)
+		return false;
+	view->pid = source->pid;
+	if (source->owner != 0) {
+		view->facts.role = REPORT_ATTACHED;
+		view->facts.owner_pid = source->owner;
+	}
+	view->fresh = is_answered(look, i);
+	report_comm(source->pid, view->comm);
+	views->count++;
+	return false;
+}
+
+/* Read all reports. Those that are being written are waited for together: their writers may say so
+ * for ever. */
+static int read_all(struct look *look, struct report_views *views)
+{
+	bool again = true;
+
 	views->list = calloc(look->count + 1, sizeof(views->list[0]));
 	if (!views->list)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < look->count; i++) {
-		const struct report_source *source = look->sources[i];
-		struct report_view *view = &views->list[views->count];
-
-		if (report_read(source->report, view) != 0)
-			continue;
-		view->pid = source->pid;
-		if (source->owner != 0) {
-			view->facts.role = REPORT_ATTACHED;
-			view->facts.owner_pid = source->owner;
-		}
-		view->fresh = is_answered(look, i);
-		report_comm(source->pid, view->comm);
-		views->count++;
+	for (int round = 0; round < ROUNDS && again; round++) {
+		if (round > 0)
+			usleep(10);
+		again = false;
+		for (uint32_t i = 0; i < look->count; i++)
+			again |= !look->is_done[i] && read_one(look, i, views);
 	}
 	qsort(views->list, views->count, sizeof(views->list[0]), compare_views);
 	return 0;
@@ -150,7 +174,7 @@ static int read_all(const struct look *look, struct report_views *views)
 
 int report_set_collect(struct report_set *set, unsigned int ms, struct report_views *views)
 {
-	struct look *look = malloc(sizeof(*look));
+	struct look *look = calloc(1, sizeof(*look));
 	int rc;
 
 	views->count = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device/device.h"
@@ -156,6 +157,46 @@ TEST(report_set_collect__believes_the_owner)
 	assert_int_equal(views.list[0].facts.role, REPORT_ATTACHED);
 	assert_int_equal(views.list[0].facts.owner_pid, 77);
 	report_views_release(&views);
+	report_set_fini(&set);
+}
+
+static unsigned int sleeps;
+
+int usleep(useconds_t us)
+{
+	const struct timespec time = {.tv_nsec = (long)us * 1000};
+
+	sleeps++;
+	return nanosleep(&time, NULL);
+}
+
+/* Who says that his report is being written makes a reader wait, and many of them no longer. */
+TEST(report_set_collect__waits_for_all_together)
+{
+	enum { BUSY = 3, WHOLE = BUSY };
+	struct report_set set;
+	struct report_views views;
+	struct report *mapped;
+	unsigned int one = 0;
+
+	report_set_init(&set);
+	for (int i = 0; i <= BUSY; i++) {
+		int busy_fd;
+
+		assert_int_equal(report_create(&busy_fd, &mapped), 0);
+		close(busy_fd);
+		report_begin(mapped);
+		if (i == WHOLE)
+			report_end(mapped);
+		assert_int_equal(report_set_add(&set, 1 + i, 0, mapped), 0);
+		sleeps = 0;
+		assert_int_equal(report_set_collect(&set, 0, &views), 0);
+		assert_int_equal(views.count, i == WHOLE);
+		report_views_release(&views);
+		one = i == 0 ? sleeps : one;
+		assert_int_equal(sleeps, one);
+	}
+	assert_true(one > 0);
 	report_set_fini(&set);
 }
 

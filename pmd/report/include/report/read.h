@@ -39,8 +39,9 @@ bool report_answered(const struct report *report, uint32_t asked);
  * such a byte may be a command to the reader's terminal. MT-safe.
  *
  * @return
- *   0; -EAGAIN: there is no complete report, because it was never written, or because its writer
- * was killed while it wrote; -EPROTO: the file is not a report of this version; -ENOMEM.
+ *   0; -EAGAIN: there is no complete report, because it is being written, or was never written, or
+ * because its writer was killed while it wrote; -ESTALE: it was written meanwhile; -EPROTO: the
+ * file is not a report of this version; -ENOMEM.
  */
 int report_read(const struct report *report, struct report_view *view);
 
