@@ -176,7 +176,6 @@ enum mr_status mr_reach_any(const struct pd *pd, uint32_t key, uint64_t iova, ui
 {
 	const struct mr *mr;
 
-	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
 	mr = find_local(pd, key);
@@ -241,7 +240,6 @@ enum mr_status mr_resolve_any_remote(const struct pd *pd, uint32_t qpn, uint32_t
 	const struct mr *mr;
 	struct mr copy;
 
-	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
 	mr = view_remote(pd, qpn, key, &copy);
@@ -255,7 +253,6 @@ enum mr_status mr_reach_any_remote(const struct pd *pd, uint32_t qpn, uint32_t k
 	const struct mr *mr;
 	struct mr copy;
 
-	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
 	mr = view_remote(pd, qpn, key, &copy);

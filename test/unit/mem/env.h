@@ -4,6 +4,7 @@
 #define TEST_MEM_ENV_H
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,6 +65,20 @@ static inline rlim_t env_limit_descriptors(rlim_t most)
 	limit.rlim_cur = most;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	return before;
+}
+
+/* Let the program take the handler of faults away. */
+static inline void env_take_handler(void)
+{
+	signal(SIGBUS, SIG_DFL);
+}
+
+static inline void env_expect_handler(void)
+{
+	struct sigaction action;
+
+	assert_int_equal(sigaction(SIGBUS, NULL, &action), 0);
+	assert_ptr_not_equal(action.sa_handler, SIG_DFL);
 }
 
 static inline int env_register(void *addr, size_t length, unsigned int access, struct mr **mr)

@@ -425,6 +425,7 @@ TEST(advise_wait__a_cancelled_thread_keeps_no_lock)
 {
 	struct mr *held = env_region(env.page, ODP);
 	pthread_t thread;
+	int now;
 
 	held_pages_begin(env.memory, env.page);
 	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
@@ -436,6 +437,8 @@ TEST(advise_wait__a_cancelled_thread_keeps_no_lock)
 	held_pages_end();
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	advise_wait(held);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &now);
+	assert_int_equal(now, PTHREAD_CANCEL_ENABLE);
 	assert_int_equal(mr_deregister(held), 0);
 	alarm(0);
 }

@@ -326,6 +326,16 @@ TEST(dmabuf_register__reaches_a_real_buffer, .setup = set_up_real)
 	dmabuf_register__reaches_the_buffer(state);
 }
 
+TEST(dmabuf_register__handles_faults_again)
+{
+	struct mr *mr;
+
+	env_take_handler();
+	mr = region(0, 8, RW);
+	env_expect_handler();
+	mr_deregister(mr);
+}
+
 TEST(dmabuf_register__keeps_the_buffer_and_gives_it_back)
 {
 	const unsigned int before = open_descriptors();
@@ -392,6 +402,20 @@ TEST(dmabuf_register__not_every_exporter_wants_to_know)
 	assert_int_equal(open_descriptors(), before);
 }
 
+/* Count how often the buffer is mapped. */
+static unsigned int mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned int count = 0;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "memfd:buffer") != NULL;
+	fclose(maps);
+	return count;
+}
+
 TEST(dmabuf_register__a_full_table_is_enomem)
 {
 	struct mr *mrs[ENV_REGIONS], *mr;
@@ -400,8 +424,10 @@ TEST(dmabuf_register__a_full_table_is_enomem)
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mrs[i] = region(0, 8, 0);
 	before = open_descriptors();
+	assert_int_equal(mappings(), ENV_REGIONS);
 	assert_int_equal(reg(0, 8, IOVA, 0, &mr), -ENOMEM);
 	assert_int_equal(open_descriptors(), before);
+	assert_int_equal(mappings(), ENV_REGIONS);
 	assert_int_equal(buffer.started, ENV_REGIONS + 1);
 	assert_int_equal(buffer.ended, 1);
 	for (size_t i = 0; i < ENV_REGIONS; i++)

@@ -144,6 +144,14 @@ TEST(mr_has_huge_pages__finds_them_without_the_flag)
 	munmap(map, 4 * MB);
 }
 
+TEST(huge_check__leaves_no_descriptor)
+{
+	const unsigned int before = fds_count();
+
+	expect(env.memory, env.page, -EINVAL);
+	assert_int_equal(fds_count(), before);
+}
+
 TEST(huge_check__of_nothing_promises_nothing)
 {
 	expect(NULL, 0, 0);
@@ -247,18 +255,19 @@ static void ask_without_proc(void)
 	char root[] = "/tmp/test-huge-XXXXXX";
 	void *map = mmap(NULL, 2 * MB, PROT_READ | PROT_WRITE,
 			 NOT_RESERVED | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
-	int before, after, status;
+	int before, beyond, after, status;
 
-	huge_prepare();
+	mr_prepare();
 	if (map == MAP_FAILED || !mkdtemp(root) || chroot(root) != 0)
 		_exit(1);
 	before = huge_check((uintptr_t)map, 2 * MB);
+	beyond = huge_check((uintptr_t)map, 2 * MB + 1);
 	after = huge_check((uintptr_t)env.memory, env.page);
 	/* A child's memory is another one. */
 	if (fork() == 0)
 		_exit(huge_check((uintptr_t)map, 2 * MB) == -EINVAL ? 0 : 1);
 	wait(&status);
-	_exit(before == 0 && after == -EINVAL && status == 0 ? 0 : 2);
+	_exit(before == 0 && beyond == -EINVAL && after == -EINVAL && status == 0 ? 0 : 2);
 }
 
 TEST(huge_check__needs_no_proc_once_it_is_prepared)

@@ -234,6 +234,26 @@ TEST(key_table_insert__takes_a_slot_that_has_rested)
 }
 
 /* The number of keys of a large store; a look-up takes the same few instructions. */
+/* Then the list of free slots begins anew: no slot is lost. */
+TEST(key_table_insert__takes_the_only_slot_that_was_freed)
+{
+	struct key_table *table;
+	uint32_t first, key;
+
+	assert_int_equal(key_table_create(2 * REST, &table), 0);
+	assert_int_equal(key_table_insert(table, region(0), &first), 0);
+	key_table_remove(table, first);
+	/* The last one gets that slot. */
+	for (size_t i = 0; i <= REST; i++)
+		assert_int_equal(key_table_insert(table, region(0), &key), 0);
+	for (size_t i = 0; i <= 3 * REST; i++) {
+		key_table_remove(table, key);
+		assert_int_equal(key_table_insert(table, region(1), &key), 0);
+		assert_ptr_equal(key_table_find(table, key), region(1));
+	}
+	key_table_destroy(table);
+}
+
 TEST(key_table_insert__a_million_regions)
 {
 	const uint32_t count = 1000000;

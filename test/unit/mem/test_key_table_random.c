@@ -67,9 +67,36 @@ int __wrap_munmap(void *memory, size_t length)
 	return __real_munmap(memory, length);
 }
 
+static bool is_full;	 /* there is no memory to map */
+static int advice_error; /* of madvise(2); 0: it succeeds */
+
+/* The linker sees this name if large-file support is on. */
+void *__real_mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset);
+
+void *__wrap_mmap64(void *at, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	if (TEST_FILE_RUNS() && is_full)
+		return MAP_FAILED;
+	return __real_mmap64(at, length, protection, flags, fd, offset);
+}
+
+int __real_madvise(void *memory, size_t length, int advice);
+int __wrap_madvise(void *memory, size_t length, int advice);
+
+int __wrap_madvise(void *memory, size_t length, int advice)
+{
+	if (!TEST_FILE_RUNS() || advice_error == 0)
+		return __real_madvise(memory, length, advice);
+	errno = advice_error;
+	return -1;
+}
+
 static int reset_source(TEST_STATE)
 {
 	memset(&source, 0, sizeof(source));
+	is_full = false;
+	advice_error = 0;
 	return 0;
 }
 
@@ -87,6 +114,21 @@ TEST(key_table_create__fails_without_random_numbers)
 	source.is_short = true;
 	for (source.most = 0; source.most < sizeof(uint32_t); source.most++)
 		assert_int_equal(key_table_create(16, &table), -EIO);
+	assert_null(table);
+}
+
+/* A child must not find them. */
+TEST(key_table_create__fails_without_memory_for_secrets)
+{
+	struct key_table *table = NULL;
+
+	is_full = true;
+	assert_int_equal(key_table_create(16, &table), -ENOMEM);
+	is_full = false;
+	advice_error = EINVAL;
+	unmapped = 0;
+	assert_int_equal(key_table_create(16, &table), -EINVAL);
+	assert_int_equal(unmapped, 1);
 	assert_null(table);
 }
 

@@ -31,6 +31,16 @@ TEST(mr_register__fills_the_region_and_faults_its_pages_in)
 	assert_int_equal(env.pd->users, 0);
 }
 
+TEST(mr_register__handles_faults_again)
+{
+	struct mr *mr;
+
+	env_take_handler();
+	mr = env_region(env.page, RW);
+	env_expect_handler();
+	mr_deregister(mr);
+}
+
 TEST(mr_register__access_is_checked)
 {
 	static const struct {

@@ -29,6 +29,11 @@ TEST(mr_create_null__every_address_is_in_it)
 					    IBV_ACCESS_LOCAL_WRITE, &addr),
 				 MR_OK);
 		assert_null(addr);
+		addr = env.memory;
+		assert_int_equal(mr_reach(env.pd, mr->key, cases[i].iova, cases[i].length,
+					  IBV_ACCESS_LOCAL_WRITE, (struct mr_touch){0}, &addr),
+				 MR_OK);
+		assert_null(addr);
 	}
 	mr_deregister(mr);
 }

@@ -90,7 +90,9 @@ static int create_keys(void)
 
 TEST(key_table_create__without_memory)
 {
+	keys = NULL;
 	create(create_keys);
+	assert_non_null(keys);
 	key_table_destroy(keys);
 }
 

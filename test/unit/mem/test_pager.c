@@ -105,6 +105,17 @@ TEST(pager_look__has_an_absent_page_brought_in_and_tells)
 	assert_int_equal(threads, 1);
 }
 
+TEST(pager_look__keeps_the_cancellation_of_the_thread)
+{
+	int now;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	assert_false(look(0, true));
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &now);
+	assert_int_equal(now, PTHREAD_CANCEL_ENABLE);
+	await_word(1);
+}
+
 TEST(pager_look__brings_in_what_is_behind_as_well)
 {
 	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(3 * env.page)};
@@ -326,6 +337,25 @@ TEST(pager_look__fetches_no_byte_more)
 	assert_false(is_fetched_with((uint32_t)(2 * env.page) - 8, 2));
 }
 
+/* Pages that are needed come together, and those behind them one by one. */
+TEST(pager_look__brings_in_nothing_behind_what_it_was_asked_for)
+{
+	unsigned char there;
+
+	never_runs = true;
+	assert_false(look_at(0, (uint32_t)(2 * env.page), (uint32_t)env.page));
+	assert_false(look(4, true));
+	never_runs = false;
+	/* One thread serves both. */
+	assert_int_equal(start(late_run, late_arg), 0);
+	await_word(2);
+	assert_int_equal(mincore(env.memory + 2 * env.page, env.page, &there), 0);
+	assert_true(there & 1);
+	assert_int_equal(mincore(env.memory + 3 * env.page, env.page, &there), 0);
+	assert_false(there & 1);
+	assert_int_equal(start(late_run, late_arg), 0);
+}
+
 /* A fetch for writing serves a reader; one for reading does not serve a writer. */
 TEST(pager_look__fetches_again_for_writing)
 {
@@ -468,6 +498,10 @@ static void await_sleepers(unsigned int count)
 TEST(pager_look__wakes_a_thread_that_sleeps)
 {
 	await_sleepers(0);
+	/* A fetch that found no thread is nobody's work. */
+	no_threads = true;
+	assert_true(look(4, true));
+	no_threads = false;
 	for (unsigned int i = 0; i < 4; i++) {
 		assert_false(look(i, true));
 		await_word(i + 1);

@@ -155,7 +155,7 @@ enum mr_status {
 enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			  unsigned int need, uint8_t **addr);
 
-/** Do what mr_resolve_remote does, where mr_recall has not found the key. */
+/** Do what mr_resolve_remote does, where mr_recall has not found the key: *addr is NULL. */
 enum mr_status mr_resolve_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				     uint64_t length, unsigned int need, uint8_t **addr);
 
@@ -165,11 +165,11 @@ struct mr_touch {
 	uint32_t ahead; /* bytes behind them that are likely to be accessed next */
 };
 
-/** Do what mr_reach does, where mr_recall has not found the key. */
+/** Do what mr_reach does, where mr_recall has not found the key: *addr is NULL. */
 enum mr_status mr_reach_any(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			    unsigned int need, struct mr_touch touch, uint8_t **addr);
 
-/** Do what mr_reach_remote does, where mr_recall has not found the key. */
+/** Do what mr_reach_remote does, where mr_recall has not found the key: *addr is NULL. */
 enum mr_status mr_reach_any_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				   uint64_t length, unsigned int need, struct mr_touch touch,
 				   uint8_t **addr);
