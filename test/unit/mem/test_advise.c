@@ -324,6 +324,26 @@ TEST(advise_cancel__waits_for_no_page)
 }
 
 /* The advice was about the old memory. */
+/* The thread that has begun is the parent's. */
+TEST(advise_cancel__of_a_child_waits_for_nobody)
+{
+	struct mr *held = env_region(env.page, ODP);
+	int status;
+	pid_t child;
+
+	held_pages_begin(env.memory, env.page);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
+	held_pages_await();
+	child = fork();
+	if (child == 0)
+		_exit(advise_cancel(held) ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	held_pages_end();
+	wait_until_followed(held);
+	deregister(held);
+}
+
 TEST(mr_apply_change__cancels_advice)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,

@@ -336,6 +336,17 @@ TEST(dmabuf_register__handles_faults_again)
 	mr_deregister(mr);
 }
 
+/* A program may have closed its standard input. */
+TEST(dmabuf_register__takes_the_first_descriptor)
+{
+	const int input = dup(STDIN_FILENO);
+
+	close(STDIN_FILENO);
+	assert_int_equal(mr_deregister(region(0, 8, RW)), 0);
+	dup2(input, STDIN_FILENO);
+	close(input);
+}
+
 TEST(dmabuf_register__keeps_the_buffer_and_gives_it_back)
 {
 	const unsigned int before = open_descriptors();

@@ -249,6 +249,23 @@ TEST(huge_prepare__in_two_threads_keeps_one_descriptor)
 	assert_int_equal(fds_count(), before + 1);
 }
 
+TEST(huge_prepare__in_a_child_replaces_the_parents_descriptor)
+{
+	unsigned int before;
+	int status;
+	pid_t child;
+
+	huge_prepare();
+	child = fork();
+	if (child == 0) {
+		before = fds_count();
+		huge_prepare();
+		_exit(fds_count() == before ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* Ask in a child of a prepared process, which does not have the child's pages. */
 static void ask_without_proc(void)
 {

@@ -662,7 +662,7 @@ TEST(key_table_each__calls_for_each_key_once)
 	assert_int_equal(visited, 0);
 	for (size_t i = 0; i < 700; i++)
 		assert_int_equal(key_table_insert(table, region(i), &keys[i]), 0);
-	key_table_remove(table, keys[0]);
+	key_table_remove(table, keys[1]);
 	key_table_remove(table, keys[699]);
 	key_table_remove(table, keys[300]);
 	key_table_each(table, visit, visits);

@@ -142,7 +142,9 @@ TEST(key_table_create__every_number_of_the_permutation_is_random)
 	assert_int_equal(source.calls, 24);
 	assert_int_equal(key_table_insert(table, region(0), &key), 0);
 	assert_int_equal(source.calls, 25);
+	unmapped = 0;
 	key_table_destroy(table);
+	assert_int_equal(unmapped, 1);
 }
 
 /* A signal handler ran, or the source gave few bytes. */

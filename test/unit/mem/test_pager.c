@@ -70,6 +70,9 @@ static int set_up(TEST_STATE)
 static int tear_down(TEST_STATE)
 {
 	pager_destroy(pager);
+	/* So that a leak is found. */
+	pager = NULL;
+	late_arg = NULL;
 	return env_tear_down(state);
 }
 

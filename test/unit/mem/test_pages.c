@@ -9,6 +9,7 @@
 
 #include "base/guard.h"
 #include "held_pages.h"
+#include "mem/pager.h"
 #include "pages.h"
 #include "skipped.h"
 #include "test.h"
@@ -35,6 +36,7 @@ static void expect(int fd, size_t first, unsigned int count, const bool *expecte
 }
 
 static unsigned int asked; /* calls of mincore */
+static bool is_silent;	   /* it does not tell that a page is there */
 
 int __real_mincore(void *addr, size_t length, unsigned char *vec);
 int __wrap_mincore(void *addr, size_t length, unsigned char *vec);
@@ -42,6 +44,10 @@ int __wrap_mincore(void *addr, size_t length, unsigned char *vec);
 int __wrap_mincore(void *addr, size_t length, unsigned char *vec)
 {
 	asked++;
+	if (TEST_FILE_RUNS() && is_silent) {
+		errno = ENOMEM;
+		return -1;
+	}
 	return __real_mincore(addr, length, vec);
 }
 
@@ -163,6 +169,20 @@ TEST(pages_are_reported__either_way)
 	assert_true(pages_are_reported(fd));
 	assert_true(pages_are_reported(NO_PAGEMAP));
 	pages_close(fd);
+}
+
+TEST(pager_create__not_where_nobody_tells)
+{
+	const struct pager_config config = {0};
+	const rlim_t before = env_limit_descriptors(0);
+	struct pager *pager;
+	int rc;
+
+	is_silent = true;
+	rc = pager_create(&config, &pager);
+	is_silent = false;
+	env_limit_descriptors(before);
+	assert_int_equal(rc, -EOPNOTSUPP);
 }
 
 TEST(pages_is_mapped__whether_or_not_the_page_is_there)
