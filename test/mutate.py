@@ -57,11 +57,12 @@ TIME = re.compile(r"_ns\b")
 # How a hash mixes its bits is no fault while it is the same everywhere.
 MIXING = (" + ", " - ", " & ", " | ")
 HASH = re.compile(r"hash")
-# Two objects in place of one, room for one more in an array's declaration, and what else is prefetched, make no difference.
+# Two objects in place of one, room for one more in an array's declaration, which descriptor memory without a file does not have,
+# and what else is prefetched, make no difference.
 # Assertions are not tested, nor are the functions that only builds with assertions have.
 HIDDEN = re.compile(r"^#ifndef NDEBUG\n.*?^#endif"
                     r"|(?<=\bcalloc\()1(?=,)|\b(?!return\b|else\b)\w+ (?:\*?\w+(?:\[\w*\])*, )*\*?\w+(?:\[\w*\])*\[\d+\]"
-                    r"|\bsgl\.next = [^;]*;"
+                    r"|\bsgl\.next = [^;]*;|(?<=MAP_ANONYMOUS), -1(?=, 0\))"
                     r"|^[ \t]*(?:for|if|while) \([^\n]*\)\n[ \t]+(?i:(?:rte_)?prefetch)(?!_(?:post|cancel|wait))\w*\([^;]*;"
                     r"|\b(?:rte_)?prefetch(?!_(?:post|cancel|wait))\w*\([^;{]*;"
                     r"|/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
