@@ -2,6 +2,8 @@
 /* Tests of lib/mem/dm.c. */
 #include "env.h"
 
+#include <pthread.h>
+
 #include "base/verbs_later.h"
 #include "mem/dm.h"
 #include "test.h"
@@ -55,6 +57,34 @@ TEST(dm_create__memory_of_zeros)
 		assert_int_equal(dm_write(next, 0, bytes, LENGTH), 0);
 		assert_int_equal(dm_destroy(next), 0);
 	}
+}
+
+#define ROUNDS 50000
+
+static void *create_many(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		struct dm *next;
+
+		if (dm_create(&pool, 4, 0, &next) != 0)
+			return arg;
+		dm_destroy(next);
+	}
+	return NULL;
+}
+
+/* What one thread takes and gives back does not change what another one has. */
+TEST(dm_create__in_two_threads_takes_from_one_pool)
+{
+	const uint64_t before = pool.used_bytes;
+	pthread_t thread;
+	void *failed;
+
+	assert_int_equal(pthread_create(&thread, NULL, create_many, &pool), 0);
+	assert_null(create_many(&pool));
+	assert_int_equal(pthread_join(thread, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(pool.used_bytes, before);
 }
 
 TEST(dm_create__arguments_are_checked)

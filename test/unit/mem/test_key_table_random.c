@@ -147,6 +147,11 @@ TEST(key_table_create__every_number_of_the_permutation_is_random)
 	unmapped = 0;
 	key_table_destroy(table);
 	assert_int_equal(unmapped, 1);
+	/* Both halves of a place have 2^9 values if the table is larger. */
+	source.calls = 0;
+	assert_int_equal(key_table_create(1 << 17, &table), 0);
+	assert_int_equal(source.calls, 32);
+	key_table_destroy(table);
 }
 
 /* A signal handler ran, or the source gave few bytes. */

@@ -146,7 +146,9 @@ static int create_pager(void)
 
 TEST(pager_create__without_memory)
 {
+	pager = NULL;
 	create(create_pager);
+	assert_non_null(pager);
 	pager_destroy(pager);
 }
 
