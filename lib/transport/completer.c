@@ -279,7 +279,7 @@ static enum fault bad_response(const struct packet *packet)
 static enum fault completer_empty_read(struct completer *completer, struct send_wqe *wqe,
 				       const struct packet *packet, uint64_t now_ns)
 {
-	const uint8_t operation = packet->opcode & OPCODE_OPERATION_MASK;
+	const uint8_t operation = packet_operation(packet);
 
 	if (operation != OPCODE_READ_RESPONSE_ONLY || packet->payload_len != 0)
 		return bad_response(packet);
@@ -393,8 +393,7 @@ static void completer_out_of_order(struct completer *completer, const struct pac
 				   uint64_t now_ns)
 {
 	/* A NAK is for a packet behind una, too: everything is sent again. */
-	if ((packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
-	    !completer_is_ack(packet)) {
+	if (packet_operation(packet) == OPCODE_ACKNOWLEDGE && !completer_is_ack(packet)) {
 		if (loss_on_nak_ahead(completer->loss, now_ns))
 			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
 		return;
@@ -453,7 +452,7 @@ static enum fault completer_answer(struct completer *completer, const struct pac
 {
 	if (!completer_aeth_fits(packet))
 		return bad_response(packet);
-	switch (packet->opcode & OPCODE_OPERATION_MASK) {
+	switch (packet_operation(packet)) {
 	case OPCODE_READ_RESPONSE_FIRST:
 	case OPCODE_READ_RESPONSE_MIDDLE:
 	case OPCODE_READ_RESPONSE_LAST:
@@ -493,7 +492,7 @@ static enum fault completer_take(struct completer *completer, const struct packe
 static bool completer_is_about_all(const struct loss *loss, const struct packet *packet)
 {
 	return psn_eq(packet->psn, loss->top) && !loss_idle(loss) &&
-	       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	       packet_operation(packet) == OPCODE_ACKNOWLEDGE &&
 	       packet->syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
 }
 

@@ -42,7 +42,7 @@ static bool completer_ooo_fits(const struct completer *completer, const struct s
 {
 	if (!(packet->op->flags & OPCODE_IS_READ_RESPONSE))
 		return sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) &&
-		       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ATOMIC_ACKNOWLEDGE;
+		       packet_operation(packet) == OPCODE_ATOMIC_ACKNOWLEDGE;
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		return packet->payload_len == completer_expected(completer, wqe, packet->psn);
 	return requester_wants_data(wqe) || requester_wants_empty_read(wqe);

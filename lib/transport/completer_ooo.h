@@ -71,7 +71,7 @@ static inline uint32_t completer_expected(const struct completer *completer,
 /* Return true if this response also acknowledges the request that has the same PSN. */
 static inline bool completer_is_ack(const struct packet *packet)
 {
-	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	return packet_operation(packet) == OPCODE_ACKNOWLEDGE &&
 	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
@@ -79,7 +79,7 @@ static inline bool completer_is_ack(const struct packet *packet)
  * an ACK. */
 static inline bool completer_aeth_fits(const struct packet *packet)
 {
-	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE ||
+	return packet_operation(packet) == OPCODE_ACKNOWLEDGE ||
 	       !(packet->op->flags & OPCODE_HAS_AETH) ||
 	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }

@@ -43,7 +43,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	struct reply reply;
 
 	if (unlikely(responder->stand_in != NULL) &&
-	    (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_READ_REQUEST) {
+	    packet_operation(packet) == OPCODE_READ_REQUEST) {
 		duplicate_fetch(responder, packet);
 		return;
 	}

@@ -13,11 +13,6 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-static uint8_t operation(const struct packet *packet)
-{
-	return packet->opcode & OPCODE_OPERATION_MASK;
-}
-
 enum fault execute_later(struct responder *responder)
 {
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
@@ -129,7 +124,7 @@ static enum fault execute_atomic(struct responder *responder, const struct packe
 	 * space. */
 	if ((uintptr_t)addr % sizeof(*addr) != 0)
 		return RESPONDER_REFUSES(REFUSAL_ALIGNMENT);
-	if (operation(packet) == OPCODE_FETCH_ADD)
+	if (packet_operation(packet) == OPCODE_FETCH_ADD)
 		rc = atomics_fetch_add(addr, packet->swap_add, &reply.original);
 	else
 		rc = atomics_compare_swap(addr, packet->compare, packet->swap_add, &reply.original);

@@ -25,11 +25,6 @@ void pass_reset(struct pass *pass)
 	pass->epoch++;
 }
 
-static uint8_t operation(const struct packet *packet)
-{
-	return packet->opcode & OPCODE_OPERATION_MASK;
-}
-
 /* Return true if the request with this PSN is in flight, or its answer has come. */
 static bool pass_has(const struct pass *pass, const struct packet *packet)
 {
@@ -144,7 +139,7 @@ static enum fault pass_take_read(struct responder *responder, const struct packe
 
 enum fault pass_take(struct responder *responder, const struct packet *packet)
 {
-	const bool is_read = operation(packet) == OPCODE_READ_REQUEST;
+	const bool is_read = packet_operation(packet) == OPCODE_READ_REQUEST;
 	/* Else it was kept. */
 	const bool comes = packet != ooo_first(&responder->ooo);
 	struct pass *pass = responder->pass;
@@ -293,11 +288,11 @@ bool pass_answer(struct pass *pass, const struct packet *packet)
 	if (pass->state != PASS_SENT || packet->dest_qpn != pass->link->alias ||
 	    !psn_eq(packet->psn, pass->link_psn))
 		return false;
-	if (operation(packet) == OPCODE_ACKNOWLEDGE) {
+	if (packet_operation(packet) == OPCODE_ACKNOWLEDGE) {
 		state = pass_acknowledged(pass, packet);
-	} else if (operation(packet) == OPCODE_READ_RESPONSE_ONLY) {
+	} else if (packet_operation(packet) == OPCODE_READ_RESPONSE_ONLY) {
 		state = pass_responded(pass, packet);
-	} else if (operation(packet) == OPCODE_ATOMIC_ACKNOWLEDGE &&
+	} else if (packet_operation(packet) == OPCODE_ATOMIC_ACKNOWLEDGE &&
 		   (pass->packet.op->flags & OPCODE_IS_ATOMIC)) {
 		pass->original = packet->atomic_original;
 		state = PASS_EXECUTED;

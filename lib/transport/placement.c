@@ -15,21 +15,17 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-static uint8_t operation(const struct packet *packet)
-{
-	return packet->opcode & OPCODE_OPERATION_MASK;
-}
-
 bool placement_is(const struct packet *packet)
 {
-	return operation(packet) == OPCODE_ATOMIC_WRITE || operation(packet) == OPCODE_FLUSH;
+	return packet_operation(packet) == OPCODE_ATOMIC_WRITE ||
+	       packet_operation(packet) == OPCODE_FLUSH;
 }
 
 unsigned int placement_access(const struct packet *packet)
 {
 	unsigned int access = 0;
 
-	if (operation(packet) == OPCODE_ATOMIC_WRITE)
+	if (packet_operation(packet) == OPCODE_ATOMIC_WRITE)
 		return IBV_ACCESS_REMOTE_WRITE;
 	if (packet->flush_place & FETH_PLACE_GLOBAL)
 		access |= LATER_ACCESS_FLUSH_GLOBAL;
@@ -98,6 +94,6 @@ enum fault placement_execute(const struct pd *pd, uint32_t qpn, const struct pac
 			     bool *absent)
 {
 	*absent = false;
-	return operation(packet) == OPCODE_FLUSH ? flush(pd, qpn, packet)
-						 : atomic_write(pd, qpn, packet, absent);
+	return packet_operation(packet) == OPCODE_FLUSH ? flush(pd, qpn, packet)
+							: atomic_write(pd, qpn, packet, absent);
 }

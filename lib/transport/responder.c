@@ -53,11 +53,6 @@ void responder_reset(struct responder *responder, struct psn epsn)
 		pass_reset(responder->pass);
 }
 
-static uint8_t operation(const struct packet *packet)
-{
-	return packet->opcode & OPCODE_OPERATION_MASK;
-}
-
 static int responder_complete(struct responder *responder, enum ibv_wc_status status,
 			      const struct packet *packet)
 {
@@ -132,7 +127,7 @@ static __rte_always_inline unsigned int need_of(const struct packet *packet, uin
 {
 	if (flags & OPCODE_IS_WRITE)
 		return IBV_ACCESS_REMOTE_WRITE;
-	if (operation(packet) == OPCODE_READ_REQUEST)
+	if (packet_operation(packet) == OPCODE_READ_REQUEST)
 		return IBV_ACCESS_REMOTE_READ;
 	if (placement_is(packet))
 		return placement_access(packet);

@@ -12,8 +12,8 @@
 static inline bool responder_ooo_is_marked(const struct responder *responder,
 					   const struct packet *packet)
 {
-	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_READ_REQUEST &&
-	       !packet->ack_req && (packet->capability & BTH_SACK_KIND) == BTH_SACK_REQUEST &&
+	return packet_operation(packet) == OPCODE_READ_REQUEST && !packet->ack_req &&
+	       (packet->capability & BTH_SACK_KIND) == BTH_SACK_REQUEST &&
 	       replies_sack(responder->replies);
 }
 

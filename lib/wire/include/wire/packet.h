@@ -89,6 +89,12 @@ struct packet {
 	uint32_t xrc_srqn;	  /* XRCETH */
 };
 
+/** Return the opcode without its service. */
+static inline uint8_t packet_operation(const struct packet *packet)
+{
+	return packet->opcode & OPCODE_OPERATION_MASK;
+}
+
 #define PACKET_FLOW_PARTS 9
 
 /* Packets of one sender to one queue pair. They have in common all headers up to the number of the
