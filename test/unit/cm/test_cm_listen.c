@@ -75,6 +75,18 @@ TEST(listen__narrower_one_takes_it)
 	assert_ptr_equal(taker(15), &of_address);
 }
 
+TEST(listen__narrower_one_takes_it_though_it_is_older)
+{
+	struct cm_listen_attr attr = any();
+
+	attr.ip_version = 4;
+	attr.user = &of_version;
+	listen_at(&attr);
+	attr = any();
+	listen_at(&attr);
+	assert_ptr_equal(taker(10), &of_version);
+}
+
 TEST(listen__of_ipv6_takes_ipv6)
 {
 	struct cm_listen_attr attr = any();

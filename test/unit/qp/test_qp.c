@@ -567,6 +567,8 @@ TEST(qp_query__psns_of_datagrams_go_on)
 			assert_int_equal(qp_post_send(A->qp, &wr, &bad), 0);
 			end_run(A, 16);
 		}
+		attr.qp_state = IBV_QPS_SQD;
+		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
 		assert_int_equal(queried_sq_psn(A), 105);
 		qp_query(A->qp, &attr, &init);
 		assert_int_equal(attr.rq_psn, 0);
