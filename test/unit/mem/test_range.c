@@ -3,7 +3,9 @@
 
 #include "env.h"
 
+#include "base/reason.h"
 #include "held_pages.h"
+#include "maps.h"
 #include "range.h"
 #include "test.h"
 
@@ -57,6 +59,15 @@ TEST(range_check__the_iova_does_not_wrap_and_has_the_page_offset)
 	assert_int_equal(range_check(at(0), 1, at(1), IBV_ACCESS_ZERO_BASED), -EINVAL);
 }
 
+TEST(range_check_access__says_which_flags_are_unknown)
+{
+	reason_wanted = true;
+	assert_int_equal(range_check_access(RW | 1u << 18 | IBV_ACCESS_OPTIONAL_FIRST), -EINVAL);
+	assert_string_equal(reason_take(EINVAL),
+			    "the access flags have 0x40000, which uroce does not know");
+	reason_wanted = false;
+}
+
 TEST(range_check_mapped__every_byte_is_mapped_for_the_access)
 {
 	assert_int_equal(mprotect((void *)at(2), env.page, PROT_READ), 0);
@@ -77,6 +88,15 @@ TEST(range_check_mapped__every_byte_is_mapped_for_the_access)
 	/* Behind the last mapping of all. */
 	assert_int_equal(range_check_mapped(-2 * (uintptr_t)env.page, 1, false), -EFAULT);
 	assert_int_equal(range_check_mapped(at(6), 0, true), 0);
+}
+
+/* Such a failure says nothing about the range. */
+TEST(maps_no_answer__of_each_resource_is_enomem)
+{
+	assert_int_equal(maps_no_answer(EMFILE), -ENOMEM);
+	assert_int_equal(maps_no_answer(ENFILE), -ENOMEM);
+	assert_int_equal(maps_no_answer(ENOMEM), -ENOMEM);
+	assert_int_equal(maps_no_answer(ENOENT), -ENOSYS);
 }
 
 TEST(range_check_mapped__without_descriptors_is_enomem)
