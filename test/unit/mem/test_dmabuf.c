@@ -326,6 +326,16 @@ TEST(dmabuf_register__reaches_a_real_buffer, .setup = set_up_real)
 	dmabuf_register__reaches_the_buffer(state);
 }
 
+TEST(dmabuf_register__without_descriptors_is_enomem)
+{
+	const rlim_t before = env_limit_descriptors(0);
+	struct mr *mr;
+	const int rc = reg(0, 8, IOVA, RW, &mr);
+
+	env_limit_descriptors(before);
+	assert_int_equal(rc, -ENOMEM);
+}
+
 TEST(dmabuf_register__handles_faults_again)
 {
 	struct mr *mr;

@@ -285,6 +285,7 @@ TEST(mr_resolve_remote__says_why, .setup = want_reasons, .teardown = want_no_rea
 		 "(100 bytes at 0x7000)",
 		 mr->key);
 	assert_string_equal(why_not(env.pd, mr->key, 0x705f, 8, 0), text);
+	assert_contains(why_not(env.pd, mr->key, 0x7000, 101, 0), "ends 1 bytes behind the end");
 	mr_deregister(mr);
 }
 
