@@ -10,9 +10,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include <rte_ip.h>
 
+#include "base/own.h"
 #include "psock/packet_run.h"
 #include "udp/udp_socket.h"
 #include "wire/headers.h"
@@ -30,6 +32,9 @@
 #define SEND_BURST	 64
 #define IOVS_PER_PACKET	 2 /* all but the ICRC, and the ICRC */
 #define CONTROL_BYTES	 256
+/* So long a check of the descriptor's mark holds: less than it takes a program to close the
+ * descriptor and to open its number again. The check is a system call, half of a look. */
+#define CHECK_NS 5000
 /* Of an IPv4 packet: bytes from the identification to the UDP header. */
 #define ID_TO_UDP (sizeof(struct rte_ipv4_hdr) - offsetof(struct rte_ipv4_hdr, packet_id))
 
@@ -81,8 +86,9 @@ struct udp_send {
 
 struct udp_socket {
 	int fd;
-	bool ipv6;     /* the socket's family; it has IPv4 packets, too */
-	uint32_t room; /* of a buffer, for one packet */
+	uint64_t checked_ns; /* when the descriptor last had our mark */
+	bool ipv6;	     /* the socket's family; it has IPv4 packets, too */
+	uint32_t room;	     /* of a buffer, for one packet */
 	unsigned int ifindex;
 	uint8_t mac[6], gateway[6];
 	struct rte_mempool *pool;
@@ -90,6 +96,20 @@ struct udp_socket {
 	struct udp_receive receive;
 	struct udp_send send;
 };
+
+/** Return true if the descriptor is still ours. */
+static inline bool udp_is_ours(struct udp_socket *udp)
+{
+	struct timespec now;
+	uint64_t now_ns;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (udp->fd >= 0 && now_ns - udp->checked_ns < CHECK_NS)
+		return true;
+	udp->checked_ns = own_is(udp->fd) ? now_ns : 0;
+	return udp->checked_ns != 0;
+}
 
 /** Make udp_receive's messages empty. */
 void udp_receive_init(struct udp_socket *udp);

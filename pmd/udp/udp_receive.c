@@ -9,7 +9,6 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
-#include "base/own.h"
 #include "udp_internal.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
@@ -212,7 +211,7 @@ static bool ask(struct udp_socket *udp)
 	struct udp_receive *receive = &udp->receive;
 	int count;
 
-	if (unlikely(!own_is(udp->fd)))
+	if (unlikely(!udp_is_ours(udp)))
 		return false;
 	count = recvmmsg(udp->fd, receive->headers, RECEIVE_MESSAGES, MSG_DONTWAIT, NULL);
 	receive->next = 0;

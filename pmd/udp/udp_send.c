@@ -8,7 +8,6 @@
 #include <rte_udp.h>
 
 #include "base/log.h"
-#include "base/own.h"
 #include "base/tuning.h"
 #include "udp_internal.h"
 #include "wire/gid.h"
@@ -220,7 +219,7 @@ static int send_batch(struct udp_socket *udp)
 
 	if (udp->send.messages == 0)
 		return -EPROTONOSUPPORT;
-	if (unlikely(!own_is(udp->fd)))
+	if (unlikely(!udp_is_ours(udp)))
 		return -EBADF;
 	sent = sendmmsg(udp->fd, udp->send.headers, udp->send.messages, MSG_DONTWAIT);
 	return sent < 0 ? -errno : sent;

@@ -378,6 +378,37 @@ TEST(udp_rx_burst__needs_no_udp_checksum)
 	}
 }
 
+/* The program has closed all descriptors, and opened its own. */
+TEST(udp_socket__leaves_the_programs_own_socket_alone)
+{
+	const struct frame frame = {.len = 64};
+	const int fd = have_network ? udp_fd(udp) : -1;
+	const uint8_t data = 1;
+	struct rte_mbuf *mbuf;
+	int pair[2];
+
+	if (!have_network)
+		skip();
+	assert_int_equal(udp_rx_burst(udp, &mbuf, 1), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	assert_int_equal(send(pair[1], &data, sizeof(data), 0), sizeof(data));
+	assert_int_equal(dup2(pair[0], fd), fd);
+	usleep(1000); /* a check holds for 5 us */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(udp_rx_burst(udp, &mbuf, 1), 0);
+		make_frames(frame, 1, 0, &mbuf);
+		assert_int_equal(udp_tx_burst(udp, &mbuf, 1), 1);
+	}
+	assert_int_equal(udp_counts(udp)->refused_packets, 2);
+	udp_stop(udp);
+	/* Nothing was taken from it, sent by it, nor was it closed. */
+	assert_int_equal(recv(fd, sent[0], sizeof(sent[0]), MSG_DONTWAIT), sizeof(data));
+	assert_int_equal(recv(pair[1], sent[0], sizeof(sent[0]), MSG_DONTWAIT), -1);
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* Another user's socket sends from an address of this host. */
 TEST(udp_rx_burst__drops_what_comes_from_this_host)
 {
