@@ -346,6 +346,22 @@ TEST(completer_sack__shows_what_is_missing_behind_a_refused_packet)
 		expect_success(wr_id);
 }
 
+/* It is the answer to the packet that was sent once more. */
+TEST(completer_sack__of_a_refused_packet_measures_the_peer)
+{
+	const uint64_t took_ns = 30000;
+
+	for (uint64_t wr_id = 1; wr_id <= 4; wr_id++)
+		post(wr_id, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse_once(1);
+	EXPECT_SENT(1);
+	tell_at(NOW_NS + RNR_NS + took_ns, 2, 0x4);
+	expect_success(1);
+	assert_int_equal(rig.loss.recovery.retransmit_wait_ns,
+			 RECOVERY_RETRANSMIT_FACTOR * took_ns);
+}
+
 /* It may have no receive request for the next message either. */
 TEST(completer_receive__an_acknowledgement_of_a_refused_packet_lets_the_next_one_go_alone)
 {

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include "transport/loss.h"
+#include "transport/sack.h"
+#include "wire/headers.h"
 #include "test.h"
 
 /* PSNs wrap after two packets. */
@@ -109,6 +111,15 @@ TEST(loss_set_attr__is_obeyed)
 	assert_int_equal(loss.recovery.timeout_ns, 5000);
 	assert_int_equal(loss.recovery.retries_left, 6);
 	assert_int_equal(loss.recovery.rnr_left, 5);
+}
+
+TEST(loss_on_capability__of_sacks_allows_more_responses)
+{
+	loss.sack = true;
+	assert_true(loss_on_capability(&loss, BTH_SACK_RESPONSE));
+	assert_int_equal(loss.allowed_responses, sack_resources(loss.max_responses));
+	assert_true(loss_on_capability(&loss, 0));
+	assert_int_equal(loss.allowed_responses, loss.max_responses);
 }
 
 TEST(loss_sent__moves_on_over_the_wrap)

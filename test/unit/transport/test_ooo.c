@@ -249,6 +249,9 @@ TEST(ooo_keep__a_list_of_a_long_reach_grows_and_shrinks)
 			assert_true(keep(&ooo, n, 1));
 		ooo_check(&ooo);
 		assert_false(keep(&ooo, many + 1, 1));
+		/* What follows moves, and nothing behind the full list. */
+		ooo_remove(&ooo, many / 2);
+		ooo_check(&ooo);
 		assert_true(ooo_drop_before(&ooo, psn_make(EXPECTED + many + 1 - left)));
 		ooo_check(&ooo);
 		assert_int_equal(ooo.count, left);

@@ -266,6 +266,25 @@ TEST(replies_ask_to_wait__speaks_of_what_is_behind_a_repeated_answer)
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 1, 1);
 }
 
+static struct srq *no_srq(void *user, uint32_t number)
+{
+	(void)user;
+	(void)number;
+	return NULL;
+}
+
+/* A READ that another process passed on looks like a repeated one, but its memory is this one's. */
+TEST(duplicate_answer__tells_a_passed_read_that_comes_again_to_wait)
+{
+	rig.responder.find_srq = no_srq;
+	rig.responder.stand_in = rig.fixture.pd;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0u - 1, TO_MEMORY, .dma_length = 8);
+	expect_no_answer();
+	rig.replies.page_wait.waited_ns = LONG_NS;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0u - 1, TO_MEMORY, .dma_length = 8);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0u - 1, 0);
+}
+
 /* The expected request does not wait behind such an answer either: perhaps nobody asks for that
  * answer again. */
 TEST(replies_send__refuses_what_is_expected_before_a_repeated_answer)
