@@ -99,3 +99,12 @@ TEST(requester_send__a_faulty_requester_still_drains)
 	send_all();
 	assert_true(requester_fault_due(&rig.requester));
 }
+
+TEST(requester_reset__forgets_the_fault)
+{
+	post_bad();
+	assert_int_equal(send_all(), 0);
+	assert_true(requester_fault_due(&rig.requester));
+	requester_reset(&rig.requester, REQUESTER_STOPPED);
+	assert_false(requester_fault_due(&rig.requester));
+}

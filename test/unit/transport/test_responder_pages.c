@@ -161,6 +161,16 @@ TEST(responder_resume__asks_for_what_was_not_kept)
 	expect_aeth(ACK, KEPT + 3, KEPT + 4);
 }
 
+/* What came meanwhile shows it, and perhaps nothing more comes. */
+TEST(responder_resume__asks_for_what_is_missing_behind_an_absent_page)
+{
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 8, .len = 8);
+	expect_no_answer();
+	come();
+	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 1, 1);
+}
+
 TEST(replies_send__of_an_absent_page_waits_with_all_behind_it)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
@@ -201,6 +211,21 @@ TEST(replies_send__tells_a_requester_that_asks_again_to_wait)
 	away_come();
 	assert_int_equal(rig_answers(), 1);
 	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 0);
+}
+
+TEST(replies_send__waits_for_each_page_anew)
+{
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_no_answer();
+	rig.replies.page_wait.waited_ns = LONG_NS;
+	away_come();
+	assert_int_equal(rig_answers(), 1);
+	go();
+	for (unsigned int i = 0; i < 2; i++) {
+		EXPECT_TAKEN(OPCODE_READ_REQUEST, 1, TO_MEMORY, .dma_length = 8);
+		expect_no_answer();
+	}
+	assert_int_equal(rig.replies.page_wait.since_ns, PAGE_WAIT_NEW);
 }
 
 TEST(replies_send__acknowledges_what_is_before_an_absent_page)
